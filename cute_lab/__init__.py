@@ -1,0 +1,99 @@
+"""An interactive lab for attention variants: a cell of Python in, verified CuTeDSL, block masks and machine code out.
+
+    cell text --cell--> mods --trace--> Graph (typed IR) --rewrite--> Graph
+                                           |--evaluate--> reference values ----------.
+                                           |--blocks----> block map                   | agree? (check)
+                                           '--cutedsl---> CuTeDSL --host--> values --'
+                                                             '------build--> Artifact: PTX, SASS, registers, cost by line
+       all of it --lab--> Record --json--> file, git        Record --views, display--> the notebook's outputs
+
+Values on the arrows are frozen dataclasses; what stands right of Record works from its JSON alone. The files in the order of the
+flow, each imports only from those above it (a test reads this list):
+
+    errors          every mistake a user can make: what, where, what to write
+    quantities      numbers in words
+    environment     the stamp of a record: versions and device
+    codec           dataclasses <-> JSON values
+    record          a run as data <-> JSON; needs neither torch nor a compiler
+    picture         block map -> PNG
+    views           one file per view: record -> Markdown, text, PNG
+    display         record + views -> MIME bundles in the notebook
+    usercode        the user's text: what stands at a place
+    capture         what a mod captures
+    ir              the typed IR and its grammar
+    ops             THE table of operators: meaning, CuTeDSL text, interval rule
+    evaluate        the meaning of the IR, in torch and in intervals
+    formulas        aten operators as short formulas of table operators
+    special         special functions as formulas
+    lazy            rows of captured tensors, loaded where they are looked at
+    tables          the captured tensors of a variant
+    tracer          runs a mod once, records its graph
+    functions       torch's Python functions above the dispatcher
+    branches        a tensor asked for its value: which construct, and what to write
+    diagnose        from what went wrong in a mod to the error that says what to write
+    lower           aten calls -> nodes
+    rules           lowering rules that are no formula
+    rows            lowering rules of short rows: sums, extremes, scans, products
+    order           lowering rules of sorting, and of writing to a place in a row
+    indexing        lowering rules of captured tensors' reads
+    rewrite         rules that make a graph smaller or faster, equal in value
+    runtime         captured numbers -> run-time scalars
+    trace           mods -> Program
+    cutedsl         Program -> CuTeDSL text
+    shapes          what may be passed, and what to pass instead
+    packed          the mask in words of 32 keys, for SM100
+    host_kernels    loops that run generated functions on the CPU
+    host            generated CuTeDSL -> values, on the CPU
+    check           reads out of bounds and divisions by zero, found before they happen
+    generated       a program's functions, run with every index checked
+    reference       torch's own evaluation of the mods
+    verify          generated code against the reference
+    blocks          the mask's block map
+    attend          attention on the CPU with the generated code
+    targets         hardware as data: what each architecture allows
+    sass            machine code -> instruction mix and cost by line
+    crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
+    worker          the compiler's process
+    forkclient      talks to the worker
+    build           generated CuTeDSL + target -> Artifact
+    inductor        a second opinion: what Inductor would emit
+    stages          the other views of a mod: torch's graph, Inductor's code
+    advice          what a person should know before compiling
+    reports         Lab -> Record
+    lab             the Lab: one variant and its verbs
+    cell            cell text -> mods
+    options         the options of %%cute_attention
+    magic           %%cute_attention and its completion
+    __main__        the demo; a record on the command line
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cute_lab.errors import CuteLabError
+    from cute_lab.lab import Lab, attention
+    from cute_lab.magic import load_ipython_extension, unload_ipython_extension
+
+__version__ = "0.1.0"
+__all__ = ["CuteLabError", "Lab", "__version__", "attention", "load_ipython_extension", "unload_ipython_extension"]
+_HOME = {
+    "CuteLabError": "errors",
+    "Lab": "lab",
+    "attention": "lab",
+    "load_ipython_extension": "magic",
+    "unload_ipython_extension": "magic",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name is imported when it is used: `import cute_lab` loads neither torch nor cutlass."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

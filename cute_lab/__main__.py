@@ -1,0 +1,140 @@
+"""python -m cute_lab demo | show RECORD: the first notebook run on this machine, and a stored record as text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from cute_lab.errors import CuteLabError, OptionError
+from cute_lab.quantities import number, short
+from cute_lab.record import MIME, Record, from_json, load
+
+NOTEBOOK = "01_first_variant"
+OUT = Path("out")
+HERE = Path(__file__).parent
+
+
+def notebook_path(name: str = NOTEBOOK) -> Path:
+    """In a wheel the notebooks lie in the package, in a checkout beside it."""
+    folders = (HERE / "notebooks", HERE.parent / "notebooks")
+    return next(path for folder in folders if (path := folder / f"{name}.ipynb").exists())
+
+
+def execute(notebook: Any, folder: Path) -> None:
+    """Runs all cells in a fresh kernel of this very Python, whatever kernels are installed. The outputs are in `notebook` then."""
+    try:
+        from jupyter_client.kernelspec import KernelSpecManager
+        from jupyter_client.manager import AsyncKernelManager
+        from nbclient import NotebookClient
+    except ImportError as error:
+        raise OptionError(
+            f"{error.name} is not installed", detail="Running a notebook needs it.", example="pip install 'cute-lab[lab]'"
+        ) from None
+    where = {"metadata": {"path": str(folder)}}
+    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # this very cute_lab
+    with TemporaryDirectory() as sockets:
+        kernels = KernelSpecManager(kernel_dirs=[])
+        manager = AsyncKernelManager(kernel_spec_manager=kernels, transport="ipc", ip=str(Path(sockets) / "kernel"))
+        client = NotebookClient(notebook, km=manager, timeout=600, resources=where, record_timing=False, coalesce_streams=True)
+        client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
+
+
+def records(notebook: Any) -> list[Record]:
+    """What the cells' outputs carry under the custom MIME type."""
+    outputs = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
+    found = (output.data[MIME] for output in outputs if MIME in output.get("data", {}))
+    return [from_json(obj) for obj in found if "hash" in obj]
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def verification(record: Record) -> list[tuple[str, ...]]:
+    head = ("generated code", "verdict", "points", "max error")
+    rows = [(c.name, "equal" if c.ok else "DIFFERS", number(c.points), short(c.max_abs_error)) for c in record.checks]
+    return [head, *rows]
+
+
+def blocks(record: Record) -> str:
+    b = record.blocks
+    if b is None:
+        return "no mask_mod: every block is computed"
+    return f"{b.block_q}x{b.block_kv}: {number(b.full)} full, {number(b.partial)} partial, {number(b.empty)} empty of {number(b.blocks)}"
+
+
+def machine_code(record: Record) -> list[tuple[str, ...]]:
+    head = ("target", "direction", "registers", "stack bytes", "spilled stores", "spilled loads", "instructions")
+    rows: list[tuple[str, ...]] = [head]
+    for t in record.targets:
+        figures = (t.registers, t.stack_bytes, t.spill_stores, t.spill_loads, t.instructions)
+        shown = tuple(map(number, figures)) if t.status == "compiled" else ("refused: " + t.reason, "", "", "", "")
+        rows.append((t.target, t.direction, *shown))
+    return rows
+
+
+def describe(record: Record) -> str:
+    s = record.shape
+    parts = [f"{record.name}  B{s.B} H{s.H} Hkv{s.Hkv} Sq{s.Sq} Skv{s.Skv} D{s.D} {s.dtype}", table(verification(record))]
+    parts += [f"blocks {blocks(record)}", table(machine_code(record)) if record.targets else ""]
+    return "\n\n".join(part for part in parts if part)
+
+
+def demo() -> None:
+    import nbformat
+
+    path = notebook_path()
+    print(f"running {path.name} in a fresh kernel; the first time it compiles for Hopper and Blackwell, no GPU needed", flush=True)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    execute(notebook, path.parent)
+    found = {record.hash: record for record in records(notebook)}.values()
+    for record in found:
+        print(f"\n{describe(record)}")
+    print(f"\nthe notebook as a page: {write_html(notebook, OUT / f'{NOTEBOOK}.html')}")
+    if not found or not all(check.ok for record in found for check in record.checks):
+        raise OptionError("the generated code differs from the functions of the notebook, see above")
+
+
+def write_html(notebook: Any, path: Path) -> Path:
+    from nbconvert import HTMLExporter
+
+    exporter = HTMLExporter()  # type: ignore[no-untyped-call]
+    text, _ = exporter.from_notebook_node(notebook)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def show(path: str, views: str) -> None:
+    from cute_lab.display import plain
+
+    record = load(path)
+    print(plain(record, views.split(",")))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m cute_lab", description="CuTe Lab on the command line")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("demo", help="run the first notebook: check, block counts, registers; its page goes to out/")
+    shown = verbs.add_parser("show", help="print a stored record")
+    shown.add_argument("record", help="a file that Record.save wrote")
+    shown.add_argument("--views", default="summary,mask,check,targets,lines", help="comma-separated")
+    given = parser.parse_args(arguments)
+    try:
+        if given.verb == "demo":
+            demo()
+        else:
+            show(given.record, given.views)
+    except (CuteLabError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""The lab of one attention variant: from two Python functions to generated code, its proof, its block map and its machine code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from cute_lab import advice, attend, build, check, cutedsl, host, packed, reports, shapes, stages, targets, verify
+from cute_lab.blocks import BlockMap, classify, unmasked
+from cute_lab.capture import Mod, Number
+from cute_lab.errors import MissingMod, OptionError
+from cute_lab.generated import Generated
+from cute_lab.ir import INPUTS, Program
+from cute_lab.record import Cell, Record, Shape
+from cute_lab.trace import Traced
+from cute_lab.trace import build as trace_variant
+
+DEFAULT_TARGETS = ("sm_90a", "sm_100a")
+
+
+def attention(
+    score_mod: Mod | None = None,
+    mask_mod: Mod | None = None,
+    *,
+    B: int = 1,
+    H: int = 8,
+    Hkv: int | None = None,
+    Sq: int = 1024,
+    Skv: int | None = None,
+    D: int = 128,
+    dtype: str = "bf16",
+    target: str | Sequence[str] = "auto",
+    params: Mapping[str, Number] | None = None,
+    block: tuple[int, int] | None = None,
+    fast_math: bool = False,
+    name: str | None = None,
+    cell: Cell | None = None,
+) -> Lab:
+    """A variant of attention, ready to look at.
+
+    `score_mod(score, b, h, q_idx, kv_idx)` and `mask_mod(b, h, q_idx, kv_idx)` are FlexAttention's; one of them may be None.
+    B batch entries, H query heads, Hkv key/value heads (H), Sq queries, Skv keys (Sq), head dimension D, q/k/v dtype "bf16" or "fp16".
+    `target` is "auto" (Hopper and Blackwell) or names like "sm_90a". `params` gives captured numbers other values. `block` is the
+    sparse block (query rows, keys); None takes what the target's kernel uses. `fast_math` prints approximate functions and
+    reciprocals. Raises CuteLabError with the user's line for what can't be lowered.
+    """
+    if score_mod is None and mask_mod is None:
+        raise MissingMod()
+    for given, what in ((score_mod, "score_mod"), (mask_mod, "mask_mod")):
+        if given is not None and not callable(given):
+            raise OptionError(
+                f"{what} must be a function, not {type(given).__name__}",
+                example=f"def {what}({', '.join(n for n, _ in INPUTS[what[:-4]])}): ...",
+            )
+    shape = shapes.checked(B, H, Hkv, Sq, Skv, D, dtype)
+    names = DEFAULT_TARGETS if target == "auto" else (target,) if isinstance(target, str) else tuple(target)
+    for t in names:
+        targets.target_named(t)
+    label = name or next(n for m in (score_mod, mask_mod) if m is not None and (n := getattr(m, "__name__", "variant")))
+    return Lab(score_mod, mask_mod, shape, names, dict(params or {}), block, fast_math, label, cell)
+
+
+class Lab:
+    """One variant at one shape. Every verb follows the present values of what the mods capture: a changed number or list traces
+    again (milliseconds), and compiled code is looked up by its text, so nothing stale can run."""
+
+    def __init__(
+        self,
+        score_mod: Mod | None,
+        mask_mod: Mod | None,
+        shape: Shape,
+        target_names: tuple[str, ...],
+        params: Mapping[str, Number],
+        block: tuple[int, int] | None,
+        fast_math: bool,
+        name: str,
+        cell: Cell | None,
+    ) -> None:
+        self.score_mod, self.mask_mod, self.shape, self.targets = score_mod, mask_mod, shape, target_names
+        self.block, self.fast_math, self.name, self.cell = block, fast_math, name, cell
+        self.given = dict(params)
+        self.traced = self._trace()
+        check.program(self.traced.program, shape)
+
+    def _trace(self) -> Traced:
+        return trace_variant(self.score_mod, self.mask_mod, self.shape, self.given, fast=self.fast_math)
+
+    def _fresh(self) -> Program:
+        """The program for what the captures hold now."""
+        self.traced = self._trace()
+        return self.traced.program
+
+    @property
+    def mods(self) -> dict[str, Mod]:
+        """The functions with this lab's parameters in place of what they captured."""
+        from cute_lab.capture import captured, with_numbers
+
+        found = {"score": self.score_mod, "mask": self.mask_mod}
+        return {
+            kind: with_numbers(m, {n: v for n, v in self.given.items() if n in captured(m).numbers}) if self.given else m
+            for kind, m in found.items()
+            if m is not None
+        }
+
+    @property
+    def program(self) -> Program:
+        return self.traced.program
+
+    @property
+    def emitted(self) -> cutedsl.Source:
+        return self._emit(self._fresh())
+
+    def _emit(self, program: Program) -> cutedsl.Source:
+        extra = {} if program.mask is None else packed.functions(program)
+        return cutedsl.emit(program, extra, self.fast_math)
+
+    @property
+    def source(self) -> str:
+        """The generated CuTeDSL: score_mod, score_mod_bwd, mask_mod and the packed mask for SM100, as far as there are such."""
+        return self.emitted.text
+
+    @property
+    def graph(self) -> Program:
+        """The typed IR; print it."""
+        return self._fresh()
+
+    @property
+    def fx(self) -> str:
+        """torch's own make_fx graph of the mods, to compare with."""
+        return stages.fx(self.mods)
+
+    @property
+    def params(self) -> dict[str, Number]:
+        """The captured numbers by name, with their present values."""
+        return dict(self.traced.numbers)
+
+    @property
+    def runtime(self) -> dict[str, Number]:
+        """Those values that are passed at run time: changing one recompiles nothing."""
+        return {s.name: s.value for s in self.program.scalars}
+
+    def with_params(self, **values: Number) -> Lab:
+        """The same variant with other values for captured numbers."""
+        return Lab(
+            self.score_mod,
+            self.mask_mod,
+            self.shape,
+            self.targets,
+            {**self.given, **values},
+            self.block,
+            self.fast_math,
+            self.name,
+            self.cell,
+        )
+
+    # -- running the generated code on the CPU --------------------------------------------------------------------------
+    def generated(self) -> Generated:
+        """The generated functions for what the captures hold now."""
+        return Generated.of(self._fresh(), self.shape, self.fast_math)
+
+    def apply_score(self, scores: torch.Tensor) -> torch.Tensor:
+        """score_mod over float32 [B, H, Sq, Skv] by running the generated CuTeDSL; without a score_mod, the scores."""
+        code, flat = self.generated(), shapes.scores(self.shape, scores, "scores")
+        return self._like(flat.clone() if code.program.score is None else code.score(flat, *self._grid()))
+
+    def apply_score_grad(self, grad: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """The generated backward: gradient of the modified scores -> gradient of the scores, both float32 [B, H, Sq, Skv]."""
+        code, flat = self.generated(), shapes.scores(self.shape, scores, "scores")
+        flat_grad = shapes.scores(self.shape, grad, "grad")
+        return self._like(flat_grad.clone() if code.program.score_bwd is None else code.grad(flat_grad, flat, *self._grid()))
+
+    def apply_mask(self, q: slice | None = None, kv: slice | None = None) -> torch.Tensor:
+        """mask_mod over all positions, or over a slice of queries and keys: bool [B, H, len(q), len(kv)]; all True without one."""
+        code = self.generated()
+        qs, kvs = range(self.shape.Sq)[q or slice(None)], range(self.shape.Skv)[kv or slice(None)]
+        shapes.fits(self.shape, len(qs), len(kvs))
+        full = (self.shape.B, self.shape.H, len(qs), len(kvs))
+        if code.program.mask is None:
+            return torch.ones(full, dtype=torch.bool)
+        rows = host.grid_rows(range(self.shape.B), range(self.shape.H), qs)
+        return code.mask(rows, torch.tensor(list(kvs), dtype=torch.int32)).view(full)
+
+    def run(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float | None = None, return_lse: bool = False
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        """Attention on the CPU with the generated code: q [B, H, Sq, D], k and v [B, Hkv, Skv, D] -> [B, H, Sq, D]; autograd works.
+
+        Scores are q @ k.T * scale (1 / sqrt(D)) in float32. `lse` is the natural logarithm of the row sums, float32 [B, H, Sq].
+        """
+        shapes.attention_inputs(self.shape, q, k, v)
+        out, lse = attend.attend(self.generated(), q, k, v, scale)
+        return (out, lse) if return_lse else out
+
+    # -- proof, blocks, machine code ------------------------------------------------------------------------------------
+    def verify(self) -> verify.Verification:
+        """The generated code, run on the host, against torch's eager evaluation: every position of small grids, else a sample."""
+        program = self._fresh()
+        check.program(program, self.shape)
+        return verify.verify(program, cutedsl.emit(program, fast=self.fast_math).text, self.mods, self.shape)
+
+    def blocks(self, block: tuple[int, int] | int | None = None) -> BlockMap:
+        """The mask's block map at `block` (query rows, keys); None takes the first target's kernel's own block."""
+        program = self._fresh()
+        size = (block, block) if isinstance(block, int) else block or self.block or self.block_of(self.targets[0])
+        shapes.block(size)
+        if program.mask is None:
+            return unmasked(self.shape, size, _everything)
+        check.program(program, self.shape)
+        text = cutedsl.emit(program, fast=self.fast_math).text
+        return classify(program, text, self.shape, size, self.mods["mask"])
+
+    def block_of(self, target: str, direction: str = "forward") -> tuple[int, int]:
+        """The sparse block that FlashAttention-4's kernel for this target uses."""
+        s = self.shape
+        return targets.block_for(target, s.D, s.Sq, None, direction, s.H // s.Hkv)
+
+    def advice(self, target: str | None = None, direction: str = "forward") -> list[targets.Advice]:
+        """Before compiling: what this target refuses or what costs time, each with the fix."""
+        return advice.for_target(self, target or self.targets[0], direction)
+
+    def geometry(self, target: str | None = None) -> str:
+        """The target's tiles, legal sparse blocks and vector widths at this shape, in words; nothing is compiled."""
+        return "\n".join(advice.geometry(self, t) for t in ([target] if target else self.targets))
+
+    def compile(
+        self, target: str | None = None, direction: str = "forward", *, timeout: float = 120.0, force: bool = False
+    ) -> build.Artifact:
+        """FlashAttention-4's kernel with this variant for a target, with no GPU: PTX, SASS, registers, spills, cost by line."""
+        name = target or self.targets[0]
+        targets.target_named(name)
+        return build.compile_kernel(self.spec(name, direction), name, direction, timeout=timeout, force=force)
+
+    def spec(self, target: str, direction: str = "forward") -> build.KernelSpec:
+        return reports.spec(self._fresh(), self.shape, targets.target_named(target), direction, self.block, self.fast_math)
+
+    # -- the record -------------------------------------------------------------------------------------------------------
+    def record(self, targets: Sequence[str] | None = None, backward: bool = False) -> Record:
+        """Everything above, once, as plain data: verified, block map, compiled for the targets (side by side)."""
+        return reports.record(self, tuple(self.targets if targets is None else targets), backward, time.perf_counter())
+
+    def show(self, views: Sequence[str] | None = None) -> Record:
+        """Displays the record's views and returns it."""
+        from cute_lab import display
+
+        record = self.record()
+        display.show(record, views)
+        return record
+
+    # -- helpers ----------------------------------------------------------------------------------------------------------
+    def _grid(self) -> tuple[torch.Tensor, torch.Tensor]:
+        return host.grid_rows(range(self.shape.B), range(self.shape.H), range(self.shape.Sq)), torch.arange(
+            self.shape.Skv, dtype=torch.int32
+        )
+
+    def _like(self, flat: torch.Tensor) -> torch.Tensor:
+        s = self.shape
+        return flat.view(s.B, s.H, s.Sq, s.Skv)
+
+    def __repr__(self) -> str:
+        s = self.shape
+        what = " and ".join(n for n, m in (("score_mod", self.score_mod), ("mask_mod", self.mask_mod)) if m is not None)
+        return (
+            f"<Lab {self.name}: {what}, B{s.B} H{s.H}"
+            + (f" Hkv{s.Hkv}" if s.Hkv != s.H else "")
+            + f" Sq{s.Sq} Skv{s.Skv} D{s.D} {s.dtype}>"
+        )
+
+
+def _everything(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
+    return q_idx >= 0

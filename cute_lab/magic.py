@@ -1,0 +1,83 @@
+"""%%cute_attention: a cell's two functions and its options -> a Lab in the notebook and its views below the cell.
+
+The equal of `cute_lab.attention(...)`. Mistakes are raised, never printed; an unknown option is a UsageError, as in every magic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+
+from cute_lab.options import AUTO, MAGIC, NONE, PARSER, SHAPE, complete, fragment, parse
+
+
+@magics_class
+class CuteMagics(Magics):
+    @no_var_expand
+    @line_cell_magic
+    def cute_attention(self, line: str, cell: str | None = None) -> None:
+        __tracebackhide__ = True
+        given = parse(line)
+        if "--help" in given:
+            print(PARSER.format_help())
+            return
+        if cell is None:
+            raise UsageError(f"%%{MAGIC} is a cell magic: its line, then the functions; %{MAGIC} --help lists the options")
+        from cute_lab import cell as cells
+        from cute_lab import display
+        from cute_lab.lab import attention
+        from cute_lab.record import Cell
+
+        shell: Any = self.shell
+        magic = f"%%{MAGIC} {line}".rstrip()
+        text = f"# {magic}\n{cell}"  # the %% line keeps its place: line numbers are the editor's
+        # compile.cache would name it after a file of this process; this name is the text's own, and says "cell" in messages
+        filename = cells.remember(text)
+        shell.compile._filename_map[filename] = shell.execution_count - 1  # tracebacks say In[n]; IPython has counted already
+        mods = cells.from_text(text, shell.user_ns, filename, dict(given.get("--param", ())))
+        out = given.get("--out", "lab")
+        shape = {flag.strip("-"): given[flag] for flag in SHAPE if flag in given}
+        targets = tuple(dict.fromkeys(name for name in given.get("--target", ()) if name not in (AUTO, NONE)))
+        record_cell = Cell(f"{magic}\n{cell}", magic, out)
+        wanted: dict[str, Any] = {"target": targets or AUTO, "params": mods.params, "fast_math": "--fast-math" in given}
+        lab = attention(mods.score_mod, mods.mask_mod, **shape, **wanted, name=out, cell=record_cell)
+        mods.forget_unused()
+        shell.user_ns[out] = lab
+        names = given.get("--views")
+        shown: tuple[str, ...] = ()
+        compiled = targets or NONE not in given.get("--target", ())
+        if not compiled or shell.has_trait("kernel"):
+            shown = display.show(lab.record(()), names)  # the proof at once,
+        if compiled:  # the machine code joins it when it is there; a terminal can't replace and waits
+            display.show(lab.record(backward="--backward" in given), names, replace=shown)
+
+
+CuteMagics.cute_attention.__doc__ = PARSER.format_help()
+
+
+@context_matcher(identifier="cute_lab")  # type: ignore[untyped-decorator]
+def matcher(context: CompletionContext) -> SimpleMatcherResult:
+    """Options and their values on the %% line, in any front end."""
+    found: list[str] = []
+    if context.cursor_line == 0 and context.full_text.startswith(f"%%{MAGIC} "):
+        found = complete(context.text_until_cursor, context.full_text)
+    completions = [SimpleCompletion(name, type="param") for name in found]
+    part = fragment(context.text_until_cursor) if found else context.token
+    return SimpleMatcherResult(completions=completions, matched_fragment=part, suppress=bool(found), ordered=True)
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    shell.register_magics(CuteMagics)
+    if matcher not in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.append(matcher)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop(MAGIC, None)
+    if matcher in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.remove(matcher)

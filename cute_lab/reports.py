@@ -1,0 +1,156 @@
+"""From a lab to its record: the kernel to compile per target, the reports, and everything a reader needs as plain data."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Literal
+
+from cute_lab import advice, build, cutedsl, packed
+from cute_lab.errors import CompileError, CuteLabError
+from cute_lab.ir import DTYPES, Graph, Program, toposort
+from cute_lab.record import SCHEMA, Cell, LineCost, Note, Param, Record, Shape, Source, Stages, TargetReport, digest, environment, now
+from cute_lab.targets import Target, skips_blocks
+
+if TYPE_CHECKING:
+    from cute_lab.lab import Lab
+
+PACKED_LANES = 32
+Direction = Literal["forward", "backward"]
+
+
+def spec(program: Program, shape: Shape, target: Target, direction: str, block: tuple[int, int] | None, fast: bool) -> build.KernelSpec:
+    """What the compiler needs to know: the text for this target (a packed mask where it takes one), shapes and captures."""
+    forward = direction == "forward"
+    pack = program.mask is not None and forward and PACKED_LANES in target.mask_vecs
+    graphs = {k: g for k, g in program.graphs().items() if k != "mask" or not pack}
+    kept = Program(graphs.get("score"), graphs.get("score_bwd"), graphs.get("mask"), program.tables, program.scalars)
+    source = cutedsl.emit(kept, {"mask_mod": packed.function(program, "mask_mod")} if pack else {}, fast)
+    aux = tuple(build.Aux(str(t.tensor.dtype).removeprefix("torch."), tuple(t.tensor.shape), t.tensor.stride()) for t in program.tables)
+    return build.KernelSpec(
+        source.text,
+        source.functions,
+        B=shape.B,
+        H=shape.H,
+        Hkv=shape.Hkv,
+        Sq=shape.Sq,
+        Skv=shape.Skv,
+        D=shape.D,
+        dtype=shape.dtype,
+        aux=aux,
+        scalars=tuple(DTYPES[s.dtype].cute for s in program.scalars),
+        block_sparse=skips_blocks(target, shape.D, shape.Sq, direction, shape.H // shape.Hkv),
+        block=block,
+        mask_vec=PACKED_LANES if pack else None,
+        score_vec=target.row_vec if forward and program.score is not None and one_load_per_row(program.score) else None,
+        user_lines=source.user_lines,
+    )
+
+
+def one_load_per_row(score: Graph) -> bool:
+    """Does the mod load, and only what is the same for all keys of a row?"""
+    loads = [n for n in score.nodes() if n.op == "gather"]
+    lanes = {"kv_idx", "score"}
+    return bool(loads) and not any(x.op == "input" and x.attr in lanes for n in loads for a in n.args for x in toposort(a))
+
+
+def report(found: build.Artifact | CuteLabError, target: str, direction: Direction, hints: tuple[Note, ...]) -> TargetReport:
+    if isinstance(found, CuteLabError):
+        detail = f" {found.reason}" if found.reason else ""
+        return TargetReport(target, direction, "refused", f"{found.summary}.{detail}", advice=hints)
+    costs = tuple(LineCost(c.line, c.instructions, c.share, dict(c.pipes)) for c in found.line_cost)
+    return TargetReport(
+        target=target,
+        direction=direction,
+        status="compiled",
+        registers=found.registers,
+        stack_bytes=found.stack_bytes,
+        spill_loads=found.spill_loads,
+        spill_stores=found.spill_stores,
+        instructions=found.instructions,
+        seconds=found.seconds,
+        cached=found.cached,
+        mix=dict(found.mix),
+        cost=found.cost,
+        line_cost=costs,
+        advice=hints,
+    )
+
+
+def _compiled(job: build.KernelSpec, name: str, direction: str) -> build.Artifact | CompileError:
+    try:
+        return build.compile_kernel(job, name, direction)
+    except CompileError as error:
+        return error
+
+
+def target_reports(lab: Lab, names: tuple[str, ...], backward: bool) -> tuple[TargetReport, ...]:
+    reports = []
+    directions: tuple[Direction, ...] = ("forward", "backward") if backward else ("forward",)
+    for direction in directions:
+        jobs = {}
+        for name in names:
+            try:
+                jobs[name] = lab.spec(name, direction)
+            except CuteLabError as error:
+                reports.append(report(error, name, direction, ()))
+        with ThreadPoolExecutor(max(1, len(jobs))) as pool:  # each waits for the compiler's process
+            results = dict(zip(jobs, pool.map(_compiled, jobs.values(), jobs, itertools.repeat(direction)), strict=True))
+        for name, found in results.items():
+            hints = tuple(Note("warning" if a.level == "refused" else "info", a.message, None, a.fix) for a in lab.advice(name, direction))
+            reports.append(report(found, name, direction, hints))
+    return tuple(sorted(reports, key=lambda r: (names.index(r.target), r.direction != "forward")))
+
+
+def record(lab: Lab, names: tuple[str, ...], backward: bool, start: float) -> Record:
+    if names:
+        build.warm()  # the compiler's imports run while this process verifies
+    emitted = lab.emitted
+    program = lab.program
+    proof = lab.verify()
+    blocks = lab.blocks().summary() if program.mask is not None else None
+    source = Source(emitted.text, emitted.user_lines, emitted.functions)
+    runtime = {s.name for s in program.scalars}
+    params = tuple(Param(n, v, n in runtime or any(s.endswith(n) for s in runtime)) for n, v in lab.traced.numbers.items())
+    compiled = target_reports(lab, names, backward)
+    return Record(
+        schema=SCHEMA,
+        kind="attention",
+        name=lab.name,
+        created=now(),
+        seconds=time.perf_counter() - start,
+        cell=lab.cell or cell_of(lab),
+        shape=lab.shape,
+        params=params,
+        source=source,
+        stages=Stages(lab.fx, str(program), None),
+        checks=proof.checks,
+        blocks=blocks,
+        targets=compiled,
+        notes=tuple(advice.for_program(lab)),
+        timings=(),
+        environment=environment(),
+        hash=digest(emitted.text, lab.shape),
+    )
+
+
+def cell_of(lab: Lab) -> Cell:
+    """The mods' own text, for a lab that was made by the function and not by a cell."""
+    import inspect
+
+    from cute_lab.diagnose import function_of
+
+    parts, first = [], 0
+    for mod in (lab.score_mod, lab.mask_mod):
+        function = function_of(mod) if mod is not None else None
+        if function is None:
+            continue
+        try:
+            lines, start = inspect.getsourcelines(function)
+        except (OSError, TypeError):
+            continue
+        parts.append((start, "".join(lines)))
+    parts.sort()
+    first = parts[0][0] if parts else 1
+    return Cell("\n".join(text.rstrip("\n") for _, text in parts), "", lab.name, first)

@@ -1,0 +1,106 @@
+"""Four to six lines of plain words: is it right, how much is computed, what the compilers said, what to change."""
+
+from __future__ import annotations
+
+from cute_lab.quantities import count, exact, number, percent, short
+from cute_lab.record import BlockSummary, Check, Note, Record, Shape, TargetReport
+from cute_lab.views import Bundle, View
+from cute_lab.views._text import MISSING, Block, Code, Head, Lines, page
+from cute_lab.views._words import architecture, no_blocks, note_words, place
+
+
+def render(record: Record) -> Bundle:
+    lines = [*_checks(record.checks), _mask(record), *_targets(record.targets)]
+    compiled = [target for target in record.targets if target.status == "compiled"]
+    notes = [*record.notes, *(note for target in compiled for note in target.advice)]
+    lines += [_note(note) for note in notes]
+    blocks: list[Block] = [Head(f"`{record.name}` · {shape_words(record.shape)}"), Lines(tuple(lines))]
+    notes += [note for target in record.targets if target.status == "refused" for note in target.advice]
+    blocks += [Code(note.fix, "python") for note in notes if "\n" in note.fix]
+    return page(*blocks)
+
+
+def shape_words(shape: Shape) -> str:
+    heads = f"H{shape.H}" if shape.Hkv == shape.H else f"H{shape.H} Hkv{shape.Hkv}"
+    length = f"S{shape.Sq}" if shape.Sq == shape.Skv else f"Sq{shape.Sq} Skv{shape.Skv}"
+    return f"B{shape.B} {heads} {length} D{shape.D} {shape.dtype}"
+
+
+def _evidence(check: Check) -> str:
+    points = count(check.points, "point")
+    if check.max_abs_error == 0:
+        return f"{points}, no difference"
+    return f"{points}, worst {short(check.max_abs_error)}{place(check.worst)}"
+
+
+def _checks(checks: tuple[Check, ...]) -> list[str]:
+    if not checks:
+        return [f"○ {MISSING['checks']}"]
+    lines = []
+    forward = [check for check in checks if check.ok and check.name != "score_mod_bwd"]
+    backward = [check for check in checks if check.ok and check.name == "score_mod_bwd"]
+    if len(forward) == 1:
+        line = f"✔ The generated CuTeDSL equals your function ({_evidence(forward[0])})"
+        lines.append(line + ("; backward too." if backward else "."))
+    elif forward or backward:
+        parts = [f"`{check.name}` ({_evidence(check)})" for check in (*forward, *backward)]
+        lines.append(f"✔ The generated CuTeDSL equals your functions: {', '.join(parts)}.")
+    return [_difference(check) for check in checks if not check.ok] + lines
+
+
+def _difference(check: Check) -> str:
+    at = check.worst
+    seen = f": expected {exact(at.expected)}, got {exact(at.got)}{place(at)}" if at else ""
+    return (
+        f"✘ `{check.name}` differs from your function{seen}. Worst error {short(check.max_abs_error)}, "
+        f"tolerance {short(check.tolerance)}, {count(check.points, 'point')}. Do not use this kernel."
+    )
+
+
+def _mask(record: Record) -> str:
+    blocks = record.blocks
+    return f"▦ {no_blocks(record) if blocks is None else mask_words(blocks, record.shape)}"
+
+
+def mask_words(blocks: BlockSummary, shape: Shape) -> str:
+    square = f"{number(shape.Sq)}²" if shape.Sq == shape.Skv else f"{number(shape.Sq)} × {number(shape.Skv)}"
+    maps = [count(n, noun) for n, noun in ((blocks.Bm, "batch"), (blocks.Hm, "head")) if n > 1]
+    over = f", mean over {' × '.join(maps).replace('batchs', 'batches')}" if maps else ""
+    return (
+        f"{percent(blocks.kept)} of {square} is kept{over}; the kernel issues {percent(1 - blocks.sparsity)} "
+        f"({blocks.block_q}×{blocks.block_kv} blocks: {number(blocks.partial)} partial, {number(blocks.full)} full, "
+        f"{number(blocks.empty)} skipped)."
+    )
+
+
+def _targets(targets: tuple[TargetReport, ...]) -> list[str]:
+    if not targets:
+        return [f"⚙ {MISSING['targets']}"]
+    lines = []
+    for direction in ("forward", "backward"):
+        told = [_machine(t) for t in targets if t.status == "compiled" and t.direction == direction]
+        if told:
+            lines.append(f"⚙ {'Backward: ' if direction == 'backward' else ''}{' '.join(told)}")
+    refused = [t for t in targets if t.status == "refused"]
+    return lines + [f"⊘ {architecture(t.target)}, {t.direction}: refused. {t.reason}{_advice(t)}" for t in refused]
+
+
+def _machine(target: TargetReport) -> str:
+    spills = [(target.spill_stores, "spilled store"), (target.spill_loads, "spilled load")]
+    words = [count(target.registers, "register"), *(count(n, noun) for n, noun in spills if n)]
+    words += [] if target.spill_stores + target.spill_loads else ["no spills"]
+    top = max((cost for cost in target.line_cost if cost.line), key=lambda cost: cost.share, default=None)
+    if top and top.share >= 0.25:
+        words.append(f"line {top.line} costs {percent(round(top.share, 2))} of the mod")
+    return f"{architecture(target.target)}: {', '.join(words)}."
+
+
+def _advice(target: TargetReport) -> str:
+    return "".join(f" {note_words(note)}" for note in target.advice)
+
+
+def _note(note: Note) -> str:
+    return f"{'⚠' if note.level == 'warning' else '💡'} {note_words(note)}"
+
+
+VIEW = View("summary", "Summary", 10, (), render)
