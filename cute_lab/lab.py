@@ -10,13 +10,14 @@ import torch
 from cute_lab import advice, attend, build, check, cutedsl, host, packed, reports, shapes, stages, targets, verify
 from cute_lab.blocks import BlockMap, classify, unmasked
 from cute_lab.capture import Mod, Number
-from cute_lab.errors import MissingMod, OptionError
+from cute_lab.errors import GeometryError, MissingMod, OptionError
 from cute_lab.generated import Generated
 from cute_lab.ir import INPUTS, Program
 from cute_lab.record import Cell, Record, Shape
 from cute_lab.trace import Traced
 from cute_lab.trace import build as trace_variant
 
+ANY_BLOCK = (128, 128)  # FlexAttention's own default, where no target has a kernel
 DEFAULT_TARGETS = ("sm_90a", "sm_100a")
 
 
@@ -203,13 +204,22 @@ class Lab:
     def blocks(self, block: tuple[int, int] | int | None = None) -> BlockMap:
         """The mask's block map at `block` (query rows, keys); None takes the first target's kernel's own block."""
         program = self._fresh()
-        size = (block, block) if isinstance(block, int) else block or self.block or self.block_of(self.targets[0])
+        size = (block, block) if isinstance(block, int) else block or self.block or self._default_block()
         shapes.block(size)
         if program.mask is None:
             return unmasked(self.shape, size, _everything)
         check.program(program, self.shape)
         text = cutedsl.emit(program, fast=self.fast_math).text
         return classify(program, text, self.shape, size, self.mods["mask"])
+
+    def _default_block(self) -> tuple[int, int]:
+        """The block of the first target that has a kernel for this head dimension."""
+        for name in self.targets:
+            try:
+                return self.block_of(name)
+            except GeometryError:
+                continue
+        return ANY_BLOCK
 
     def block_of(self, target: str, direction: str = "forward") -> tuple[int, int]:
         """The sparse block that FlashAttention-4's kernel for this target uses."""

@@ -111,8 +111,9 @@ def record(lab: Lab, names: tuple[str, ...], backward: bool, start: float) -> Re
     proof = lab.verify()
     blocks = lab.blocks().summary() if program.mask is not None else None
     source = Source(emitted.text, emitted.user_lines, emitted.functions)
-    runtime = {s.name for s in program.scalars}
-    params = tuple(Param(n, v, n in runtime or any(s.endswith(n) for s in runtime)) for n, v in lab.traced.numbers.items())
+    params = tuple(
+        Param(n, v, n not in lab.traced.fixed and any(n in s.name for s in program.scalars)) for n, v in lab.traced.numbers.items()
+    )
     compiled = target_reports(lab, names, backward)
     return Record(
         schema=SCHEMA,

@@ -113,3 +113,11 @@ def test_a_bad_block_is_refused() -> None:
     lab = cute_lab.attention(mask_mod=lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, Sq=64, D=64, target="sm_90a")
     with pytest.raises(cute_lab.CuteLabError, match="positive number of rows"):
         lab.blocks((0, 128))
+
+
+def test_a_head_dim_without_a_kernel_still_has_a_map() -> None:
+    lab = cute_lab.attention(mask_mod=lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, Sq=512, D=192, target=("sm_100a", "sm_90a"))
+    assert lab.blocks().block == lab.block_of("sm_90a")
+    alone = cute_lab.attention(mask_mod=lambda b, h, q_idx, kv_idx: q_idx >= kv_idx, Sq=512, D=192, target="sm_100a")
+    assert alone.blocks().block == (128, 128)
+    assert [a.level for a in alone.advice()] == ["refused"]
