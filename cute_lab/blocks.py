@@ -26,7 +26,7 @@ EMPTY, PARTIAL, FULL = 0, 1, 2
 SUPER = 32  # blocks per side of a square that is bounded as one
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BlockMap:
     """`kinds` is uint8 [Bm, Hm, nq, nkv]: 0 empty, 1 partial, 2 full; Bm and Hm are 1 where the mask does not depend on them.
 
@@ -90,6 +90,9 @@ class BlockMap:
             mask_mod=self.mask_mod,
             seq_lengths=(self.shape.Sq, self.shape.Skv),
         )
+
+    def __repr__(self) -> str:
+        return f"<BlockMap {self}>"
 
     def __str__(self) -> str:
         Bm, Hm, nq, nkv = self.kinds.shape

@@ -49,9 +49,11 @@ def number_error(t: Tracer) -> CuteLabError:
             loc=at, construct="match", subject="a value of the mod", example=f"torch.where({subject} == ..., value, other)"
         )
     if isinstance(inner, ast.Compare) and isinstance(inner.ops[0], (ast.In, ast.NotIn)):
-        value, choices = ast.unparse(inner.left), ast.unparse(inner.comparators[0])
+        frame, value, choices = usercode.user_frame(t.seen.files), ast.unparse(inner.left), ast.unparse(inner.comparators[0])
         sign = "~" if isinstance(inner.ops[0], ast.NotIn) else ""
-        example = f"{choices} = torch.tensor({choices})    # outside of the mod\n{sign}torch.isin({value}, {choices})"
+        tensor = frame is not None and isinstance(usercode.lookup(frame, choices), torch.Tensor)
+        made = choices if tensor else f"torch.tensor(list({choices}))"
+        example = f"{sign}torch.isin({value}, {made})"
         return BranchOnTensor(loc=at, construct="in", subject="a value of the mod", example=example)
     return number_asked(at, usercode.user_frame(t.seen.files))
 
@@ -72,11 +74,17 @@ def number_asked(at: Loc, frame: types.FrameType | None) -> CuteLabError:
             example = (
                 f"at = torch.arange({name}.shape[0])\ntorch.where({inside}, {name}, 0.0)    # a slice has one length for all positions"
             )
-        elif isinstance(value, (list, tuple, dict)):
+        elif isinstance(value, (list, tuple, dict)) and name.isidentifier():
             items = f"list({name}.values())" if isinstance(value, dict) else name
             first = next(iter(value.values() if isinstance(value, dict) else value), None)
             made = f"torch.stack({items})" if isinstance(first, torch.Tensor) else f"torch.tensor({items})"
             example = f"{name} = {made}    # outside of the mod\n{name}[{index}]"
+        elif isinstance(inner.value, (ast.List, ast.Tuple)):
+            example = f"torch.tensor({name})[{index}]"
+        elif isinstance(inner.value, ast.Dict):
+            example = f"torch.tensor([{', '.join(ast.unparse(v) for v in inner.value.values)}])[{index}]"
+    if example == at.snippet:  # the tensor as it stands is what Python can't take here
+        example = "# the number differs per position; for each i of a captured range:\ntorch.where(i < x, value, other)"
     return TensorToNumber(loc=at, snippet=at.snippet, example=example)
 
 
@@ -88,10 +96,19 @@ def _call_error(t: Tracer, call: ast.Call, at: Loc) -> CuteLabError:
         from cute_lab.diagnose import leaves_torch
 
         return leaves_torch(t, at)
-    inner = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0] if call.args else None
-    if isinstance(call.func, ast.Name) and call.func.id in ("min", "max") and len(call.args) == 2:
-        text = f"torch.{call.func.id}imum({', '.join(ast.unparse(a) for a in call.args)})"
+    method = isinstance(call.func, ast.Attribute) and not isinstance(value, types.ModuleType)
+    inner = call.func.value if method and isinstance(call.func, ast.Attribute) else call.args[0] if call.args else None
+    if isinstance(call.func, ast.Name) and (text := _builtin(call.func.id, call.args, frame)) is not None:
         return BranchOnTensor(loc=at, construct=call.func.id, subject="a value of the mod", example=text)
+    if ast.unparse(call.func) == "range":
+        stop = ast.unparse(call.args[0] if len(call.args) == 1 else call.args[1])
+        first = f"(i >= {ast.unparse(call.args[0])}) & " if len(call.args) > 1 else ""
+        after = f"(i < {stop})" if first else f"i < {stop}"
+        example = f"for i in range(most):    # a captured number: the largest that {stop} can be\n"
+        return TensorToNumber(loc=at, snippet=at.snippet, example=f"{example}    x = torch.where({first}{after}, next_x, x)")
+    if isinstance(value, types.ModuleType):
+        example = "# a size is one Python number for all positions: take the largest, and cut off with torch.where"
+        return TensorToNumber(loc=at, snippet=at.snippet, example=example)
     if isinstance(call.func, ast.Name) and call.func.id == "bool":
         return BranchOnTensor(
             loc=at, construct="bool()", subject="a value of the mod", example=ast.unparse(call.args[0]) if call.args else ""
@@ -101,6 +118,33 @@ def _call_error(t: Tracer, call: ast.Call, at: Loc) -> CuteLabError:
         snippet=at.snippet,
         example=f"{ast.unparse(inner)}    # as it is, without {ast.unparse(call.func).split('.')[-1]}()" if inner else "",
     )
+
+
+def _builtin(name: str, args: list[ast.expr], frame: types.FrameType | None) -> str | None:
+    """torch's word for max, min, any, all and sorted of tensors."""
+    texts = [ast.unparse(a) for a in args]
+    if name in ("any", "all", "sorted", "max", "min") and len(args) == 1:
+        row = texts[0] if isinstance(args[0], (ast.List, ast.Tuple)) else f"list{texts[0]}" if texts[0][0] == "(" else f"list({texts[0]})"
+        return f"torch.stack({row})." + {"any": "any()", "all": "all()", "sorted": "sort().values"}.get(name, f"a{name}()")
+    if name not in ("max", "min") or not args:
+        return None
+
+    def number(a: ast.expr) -> bool:
+        if isinstance(a, ast.UnaryOp):
+            return number(a.operand)
+        value = a.value if isinstance(a, ast.Constant) else usercode.lookup(frame, a.id) if frame and isinstance(a, ast.Name) else None
+        return isinstance(value, (int, float))
+
+    numbers = [text for a, text in zip(args, texts, strict=True) if number(a)]
+    tensors = [text for a, text in zip(args, texts, strict=True) if not number(a)]
+    result, *more = tensors or texts
+    for other in more:
+        result = f"torch.{name}imum({result}, {other})"
+    if numbers:
+        bound = numbers[0] if len(numbers) == 1 else f"{name}({', '.join(numbers)})"
+        plain = result.isidentifier() or result.startswith("torch.")
+        result = f"{result if plain else f'({result})'}.clamp({'min' if name == 'max' else 'max'}={bound})"
+    return result
 
 
 def _branch_example(node: ast.AST, around: list[ast.AST], at: Loc) -> str:
@@ -121,8 +165,12 @@ def _branch_example(node: ast.AST, around: list[ast.AST], at: Loc) -> str:
             mask = "    # or a mask_mod: return " + ast.unparse(node.test)
             return f"return torch.where({ast.unparse(node.test)}, {yes}, {no})" + (mask if "inf" in no else "")
         return f"torch.where({ast.unparse(node.test)}, value_if_true, value_if_false)"
+    if isinstance(node, ast.Assert):
+        return "# remove the assert; check the captured values outside of the mod"
     test = getattr(node, "test", None)
-    return f"torch.where({ast.unparse(test)}, ..., ...)" if test is not None else ""
+    if test is None:
+        return ""
+    return f"for _ in range(most):    # a captured number of steps\n    x = torch.where({ast.unparse(test)}, next_x, x)"
 
 
 def _value(body: list[ast.stmt]) -> str | None:

@@ -18,7 +18,7 @@ import shutil
 import signal
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -76,7 +76,7 @@ class KernelSpec:
             raise GeometryError(f"no kernel for dtype {self.dtype!r}", detail="bf16 or fp16.", example="dtype='bf16'")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Artifact:
     target: str
     direction: str
@@ -96,6 +96,16 @@ class Artifact:
     line_map: tuple[tuple[int, int, int], ...]  # (line index in `sass`, generated line, line of the cell)
     line_cost: tuple[LineCost, ...]
     cost: float | None  # cycles of a tile, comparable within one target and to 10 %, see sass
+
+    def __repr__(self) -> str:
+        """A line: the PTX and SASS are half a megabyte."""
+        spills = (
+            f"{self.spill_stores} spilled stores, {self.spill_loads} spilled loads"
+            if self.spill_stores or self.spill_loads
+            else "no spills"
+        )
+        words = f"{self.registers} registers, {self.stack_bytes} bytes of stack, {spills}, {self.instructions:,} instructions"
+        return f"<Artifact {self.target} {self.direction}: {words}, {self.seconds:.1f} s{' (cached)' if self.cached else ''}>"
 
 
 def cache_folder() -> Path:
@@ -225,12 +235,18 @@ def _refusal(spec: KernelSpec, target: str, direction: str) -> CompileError | No
 def compile_many(
     spec: KernelSpec, targets: Iterable[str], direction: str = "forward", *, timeout: float = 120.0, force: bool = False
 ) -> dict[str, Artifact | CompileError]:
-    """Side by side; an error stands in its target's place."""
+    """One spec for several targets, side by side; an error stands in its target's place."""
+    return compile_specs(dict.fromkeys(targets, spec), direction, timeout=timeout, force=force)
+
+
+def compile_specs(
+    specs: Mapping[str, KernelSpec], direction: str = "forward", *, timeout: float = 120.0, force: bool = False
+) -> dict[str, Artifact | CompileError]:
+    """A spec per target, side by side; an interrupt cancels what is still running."""
     results: dict[str, Artifact | CompileError] = {}
     runs: dict[str, _Run] = {}
-    names = list(dict.fromkeys(targets))
     try:
-        for name in names:
+        for name, spec in specs.items():
             known = _refusal(spec, name, direction) or (None if force else _load(_path(spec, name, direction), spec))
             if known is not None:
                 results[name] = known
@@ -241,7 +257,7 @@ def compile_many(
     finally:
         for run in runs.values():
             run.end()
-    return {name: results[name] for name in names}
+    return {name: results[name] for name in specs}
 
 
 def compile_kernel(spec: KernelSpec, target: str, direction: str = "forward", *, timeout: float = 120.0, force: bool = False) -> Artifact:

@@ -155,7 +155,8 @@ def describe(graph: Graph, program: Program, shape: Shape, found: Sequence[Hazar
             lo, hi = (int(x) if abs(x) < 1e18 else x for x in (float(span.lo), float(span.hi)))
             index = int(evaluate(raw, env))
             needs = int(hi) + 1 if 0 <= hi < 2**31 else max(index + 1, 0)
-            example = f"{_clamped(snippet, hazard)}    # or give {name} {needs} entries in dimension {hazard.dim}"
+            larger = f"# give {name} {needs} entries in dimension {hazard.dim}; or, where its last entry serves for all beyond:"
+            example = f"{larger}\n{_clamped(snippet, hazard)}"
             if index < 0:
                 example = _clamped(snippet, hazard)
             return IndexOutOfRange(

@@ -19,6 +19,7 @@ from cute_lab.ops.access import literal
 
 HEADER = "import operator\n\nimport cutlass\nfrom cutlass import cute\n"
 NAMES = {"score": "score_mod", "score_bwd": "score_mod_bwd", "mask": "mask_mod"}
+MAX_SAID = 44  # characters of the user's line in a comment: the whole fits a notebook's width
 MAX_INLINE = 72  # characters of an expression before it gets a line of its own
 PARAMETERS = "score grad b h q_idx kv_idx seqlen_info aux_tensors aux_scalars"
 RESERVED = {*PARAMETERS.split(), "cute", "cutlass", "operator", "lane", *dir(builtins)}
@@ -73,8 +74,9 @@ class Writer:
     def line(self, text: str, n: Node | None = None, comment: bool = True) -> None:
         loc = self.graph.origin.get(n) if n is not None else None
         if loc is not None and comment:
-            said = loc.text.strip()[:80]
-            text = f"{text:<64}  # {loc.line}" + (f"| {said}" if said else "")
+            said = loc.text.strip()
+            said = said if len(said) <= MAX_SAID else said[: MAX_SAID - 1] + "…"
+            text = f"{text:<60}  # {loc.line}" + (f"| {said}" if said else "")
         self.lines.append((text, loc.line if loc else 0))
 
     def literal_vector(self, n: Node) -> str:
@@ -222,5 +224,7 @@ def emit(program: Program, extra: Mapping[str, Sequence[tuple[str, int]]] | None
     for name, body in (extra or {}).items():
         functions.append(name)
         lines += [("", 0), ("", 0), ("@cute.jit", 0), *body]
+    if not any("operator." in line for line, _ in lines):
+        lines = lines[2:]  # the import and the blank below it
     text = "\n".join(line for line, _ in lines) + "\n"
     return Source(text, tuple(n for _, n in lines), tuple(functions))

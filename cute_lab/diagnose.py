@@ -7,6 +7,7 @@ import difflib
 import functools
 import inspect
 import types
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,44 +23,25 @@ from cute_lab.errors import (
     ReturnsNone,
     SideEffect,
     UndefinedName,
+    UnsupportedOp,
     UserCodeError,
     WrongArity,
     WrongResultType,
 )
 from cute_lab.ir import INPUTS
 from cute_lab.tracer import RANDOM_HINT, Tracer
+from cute_lab.usercode import definition
+from cute_lab.usercode import function_of as function_of
 
+PACKAGE = str(Path(__file__).parent)
+PASS_ON = frozenset(("__torch_function__", "__torch_dispatch__", "lower_call", "run", "move", "trace"))  # call what the user called
 NAMES = {kind: tuple(name for name, _ in rows) for kind, rows in INPUTS.items()}
 MUTATORS = frozenset(("append", "extend", "add", "update", "insert", "write", "setdefault", "pop", "clear", "remove"))
 SEEDS = frozenset(("torch.manual_seed", "torch.seed", "torch.random.manual_seed", "torch.Generator", "torch.set_rng_state"))
+WORLD = frozenset(("print", "open", "input", "breakpoint"))
 CLOCKS = frozenset(("time", "datetime", "os", "sys", "logging", "warnings"))  # modules whose calls read or change the world
 # math.x whose torch function has another name
 TORCH_NAME = {"fabs": "abs", "pow": "pow", "maximum": "maximum", "minimum": "minimum", "absolute": "abs", "power": "pow", "inf": "inf"}
-
-
-def function_of(mod: Mod) -> types.FunctionType | None:
-    """The Python function that runs first: behind partials, methods and callable objects."""
-    target: Any = mod
-    while isinstance(target, functools.partial):
-        target = target.func
-    if isinstance(target, types.MethodType):
-        target = target.__func__
-    if not isinstance(target, types.FunctionType):
-        target = getattr(type(target), "__call__", None)  # noqa: B004  (the function itself, inherited or not)
-    return target if isinstance(target, types.FunctionType) else None
-
-
-def definition(mod: Mod) -> Loc | None:
-    function = function_of(mod)
-    if function is None:
-        return None
-    node = usercode.function_node(function)
-    file = function.__code__.co_filename
-    if node is None:
-        return Loc(file, function.__code__.co_firstlineno)
-    at = usercode.span(node, file)
-    text = Loc(file, at.line).text
-    return Loc(file, at.line, at.column, at.line, len(text))
 
 
 def check_arity(mod: Mod, kind: str) -> None:
@@ -78,6 +60,13 @@ def check_arity(mod: Mod, kind: str) -> None:
     given = [p.name for p in positional]
     lacking = [n for n in names if n not in given] if len(given) < len(names) else []
     missing = f" and {', '.join(lacking)} is missing" if len(lacking) == len(names) - len(given) and lacking else ""
+    unknown = [p.name for p in required if p.name not in names]
+    surplus = (unknown or [p.name for p in required])[len(names) - len(required) :] if len(required) > len(names) else []
+    surplus += [p.name for p in keyword_only]
+    if kind == "mask" and surplus == ["score"]:
+        missing = "; a mask has no score"
+    elif surplus and not missing:
+        missing = f", and nobody passes {', '.join(surplus)}: capture it, give it a default, or use functools.partial"
     raise WrongArity(
         loc=definition(mod), kind=f"{kind}_mod", expected="(" + ", ".join(names) + ")", count=len(required), missing=missing, n=len(names)
     )
@@ -110,6 +99,9 @@ def check_text(mod: Mod) -> None:
         file = function.__code__.co_filename
         local = set(function.__code__.co_varnames)
         outside = {name: value for _, name, value in slots(function)}
+        first = function.__code__.co_varnames[:1]
+        if first in (("self",), ("cls",)):  # what a method writes to its object outlives the mod
+            local, outside = local - {*first}, outside | {first[0]: None}
         for inner in ast.walk(node):
             if isinstance(inner, (ast.Global, ast.Nonlocal)):
                 loc = usercode.span(inner, file)
@@ -122,15 +114,17 @@ def check_text(mod: Mod) -> None:
                 raise RandomInMod(loc=loc, snippet=loc.snippet, example=RANDOM_HINT)
             if isinstance(module, (types.ModuleType, type)) and module.__name__ in CLOCKS:
                 raise SideEffect(loc=loc, snippet=loc.snippet, call=ast.unparse(call.func), advice="Read it outside and capture the value.")
-            if root == "print" and isinstance(call.func, ast.Name) and "print" not in outside:
+            if root in WORLD and isinstance(call.func, ast.Name) and root not in outside:
                 advice = "Remove it, or evaluate the mod eagerly for debugging:\nmod(torch.tensor(1.0), *map(torch.tensor, (0, 0, 5, 3)))"
-                raise SideEffect(loc=loc, snippet=loc.snippet, call="print", advice=advice)
+                raise SideEffect(loc=loc, snippet=loc.snippet, call=root, advice=advice)
             if isinstance(module, types.ModuleType) and (
                 module.__name__ == "random" or ast.unparse(call.func).startswith(f"{root}.random.")
             ):
                 raise RandomInMod(loc=loc, snippet=loc.snippet, example=RANDOM_HINT)
             if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATORS and root in outside and root not in local:
-                if isinstance(outside[root], (list, dict, set)):
+                if isinstance(outside[root], (list, dict, set)) or (
+                    root == "self" and call.func.attr in ("append", "extend", "setdefault")
+                ):
                     raise SideEffect(
                         loc=loc, snippet=loc.snippet, call=call.func.attr, advice="Return what you need, or compute it outside."
                     )
@@ -174,11 +168,23 @@ def leaves_torch(t: Tracer, loc: Loc | None = None) -> CuteLabError:
     where = usercode.span(call, at.file)
     arguments = ", ".join(ast.unparse(a) for a in call.args)
     replacement = f"torch.{target}({arguments})" if hasattr(torch, target) else "the torch function of that meaning"
+    numbers = [isinstance(a, ast.Constant) for a in call.args]
+    if isinstance(getattr(torch, target, None), torch.dtype) and call.args:
+        replacement = f"({arguments}).to(torch.{target})"
+    elif target == "log" and len(call.args) == 2:
+        replacement = f"torch.log({ast.unparse(call.args[0])}) / math.log({ast.unparse(call.args[1])})"
+    elif any(numbers) and target in ("maximum", "minimum", "fmax", "fmin", "copysign"):
+        made = [f"torch.tensor({ast.unparse(a)})" if n else ast.unparse(a) for a, n in zip(call.args, numbers, strict=True)]
+        replacement = f"torch.{target}({', '.join(made)})"
+    elif isinstance(call.func, ast.Attribute) and name in ("tolist", "numpy"):
+        library, replacement = f"what {name}() gives", f"{ast.unparse(call.func.value)}    # as it is, without {name}()"
     return LeavesTorch(loc=where, snippet=where.snippet, library=library, replacement=replacement)
 
 
 def from_exception(error: Exception, mod: Mod, t: Tracer) -> CuteLabError:
     """An exception of the user's function, at the user's innermost line."""
+    if _is_ours(error):
+        raise error
     loc, frame = _user_place(error, t)
     function = getattr(frame.f_code, "co_name", "the mod") if frame is not None else getattr(mod, "__name__", "the mod")
     if isinstance(error, NameError):
@@ -187,14 +193,19 @@ def from_exception(error: Exception, mod: Mod, t: Tracer) -> CuteLabError:
         known += [*frame.f_locals, *frame.f_globals] if frame is not None else []
         for f in _user_functions(mod):
             known += [*f.__code__.co_varnames, *f.__code__.co_freevars]
-        known += _enclosing_names(loc)
+        known += usercode.enclosing_names(loc)
         close = difflib.get_close_matches(name, [k for k in dict.fromkeys(known) if k != name], n=1, cutoff=0.6)
         return UndefinedName(
-            loc=_name_place(loc, name), name=name, function=function, guess=f" (did you mean '{close[0]}'?)" if close else ""
+            loc=usercode.name_place(loc, name), name=name, function=function, guess=f" (did you mean '{close[0]}'?)" if close else ""
         )
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], torch.Tensor) and loc is not None:
         return number_asked(loc, frame)
     call = _call_at(loc) if loc else None
+    if isinstance(error, NotImplementedError) and "HigherOrderOperator" in str(error) and call is not None:
+        detail = "It runs one of two functions by a value that differs per position. Compute both and choose."
+        return UnsupportedOp(
+            loc=loc, op=ast.unparse(call.func), detail=detail, example="torch.where(condition, value_if_true, value_if_false)"
+        )
     root = usercode.root_name(call.func) if call else None
     value = usercode.lookup(frame, root) if frame is not None and root else None
     if (
@@ -206,20 +217,14 @@ def from_exception(error: Exception, mod: Mod, t: Tracer) -> CuteLabError:
     return UserCodeError(str(error).split("\n")[0], loc=loc, error=type(error).__name__, function=function)
 
 
-def _enclosing_names(loc: Loc | None) -> list[str]:
-    """Names of the functions around: a misspelt name is no free variable of the closure."""
-    names: list[str] = []
-    for node in usercode.enclosing(loc) if loc else ():
-        if isinstance(node, ast.FunctionDef):
-            names += [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-    return names
-
-
-def _name_place(loc: Loc | None, name: str) -> Loc | None:
-    for node in ast.walk(usercode.tree(loc.file) or ast.Module([], [])) if loc else ():
-        if isinstance(node, ast.Name) and node.id == name and loc is not None and node.lineno == loc.line:
-            return usercode.span(node, loc.file)
-    return loc
+def _is_ours(error: Exception) -> bool:
+    """A defect of cute_lab, raised by its own code and not by a call of torch's that it passes on: shown as it is."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code if trace is not None else None
+    ours = code is not None and code.co_filename.startswith(PACKAGE) and code.co_name not in PASS_ON
+    return ours and isinstance(error, (AttributeError, TypeError, KeyError, AssertionError, NameError, StopIteration, ZeroDivisionError))
 
 
 def _user_place(error: BaseException, t: Tracer) -> tuple[Loc | None, types.FrameType | None]:
@@ -236,16 +241,17 @@ def result_error(out: object, mod: Mod, kind: str) -> CuteLabError:
     """The mod returned something that is no score, or no keep/drop."""
     function = function_of(mod)
     node = usercode.function_node(function) if function else None
-    returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)] if node else []
-    loc = usercode.span(returns[-1], function.__code__.co_filename) if returns and function else definition(mod)
-    text = loc.snippet.removeprefix("return ") if returns and loc else "..."
+    place = usercode.returned(node, out)
+    loc = usercode.span(place, function.__code__.co_filename) if place is not None and function else definition(mod)
+    value = place.value if isinstance(place, ast.Return) else place
+    text = ast.unparse(value) if isinstance(value, ast.expr) else "..."
     score = kind == "score"
     if out is None:
         what = "the new score" if score else "a bool tensor (True = attend)"
         last = [n for n in ast.walk(node) if isinstance(n, ast.Assign)] if node else []
         named = ast.unparse(last[-1].targets[0]) if last else ("score" if score else "q_idx >= kv_idx")
         return ReturnsNone(loc=definition(mod), kind=f"{kind}_mod", result=what, example=named)
-    if isinstance(out, torch.Tensor) and out.numel() != 1:
+    if isinstance(out, torch.Tensor) and out.dim() > 0:
         shape = list(out.shape)
         return WrongResultType(
             loc=loc,
@@ -256,21 +262,31 @@ def result_error(out: object, mod: Mod, kind: str) -> CuteLabError:
             detail="A row of values has to be reduced to one.",
             example=f"return ({text}).sum()" if score else f"return ({text}).any()",
         )
+    if isinstance(out, (tuple, list)):
+        first = value.elts[0] if isinstance(value, (ast.Tuple, ast.List)) and value.elts else None
+        return WrongResultType(
+            loc=loc,
+            kind=f"{kind}_mod",
+            expected="one tensor" if score else "one bool tensor",
+            got=f"a {type(out).__name__} of {len(out)}",
+            guess="",
+            detail="Each score becomes one value.",
+            example=f"return {ast.unparse(first)}" if first is not None else "return score" if score else "return q_idx >= kv_idx",
+        )
     got = str(out.dtype).removeprefix("torch.") if isinstance(out, torch.Tensor) else f"the Python {type(out).__name__} {out!r}"
     if score:
         guess = "; did you mean mask_mod=?" if got == "bool" else ""
         example = f"def mask_mod({', '.join(NAMES['mask'])}):\n    return {text}" if got == "bool" else f"return score + ({text})"
+        example = f"return torch.full_like(score, {text})" if isinstance(out, (int, float)) else example
         detail = "torch would take 0 and 1 as scores, without a word." if got == "bool" else "The softmax needs floating-point scores."
         return WrongResultType(
             loc=loc, kind="score_mod", expected="a floating-point score", got=got, guess=guess, detail=detail, example=example
         )
-    condition = _condition(returns[-1].value) if returns and returns[-1].value is not None else None
+    condition = usercode.condition(value) if isinstance(value, ast.expr) else None
     example = f"return {condition}" if condition else f"return ({text}) != 0"
+    if isinstance(out, (bool, int, float)):
+        example = "return q_idx >= 0    # all positions" if out else "return q_idx < 0    # no position"
+        detail = "A Python value is no tensor: write a condition that holds everywhere, or nowhere."
+        return WrongResultType(loc=loc, kind="mask_mod", expected="bool (True = attend)", got=got, guess="", detail=detail, example=example)
     detail = "An additive mask (0 or -inf) belongs into score_mod; here return the condition itself."
     return WrongResultType(loc=loc, kind="mask_mod", expected="bool (True = attend)", got=got, guess="", detail=detail, example=example)
-
-
-def _condition(value: ast.expr) -> str | None:
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "torch.where" and value.args:
-        return ast.unparse(value.args[0])
-    return None

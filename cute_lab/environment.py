@@ -8,6 +8,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 
+import cute_lab
+
 
 def now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -21,9 +23,9 @@ def version(package: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    packages = ("cute_lab", "torch", "nvidia-cutlass-dsl", "flash-attn-4")
+    packages = ("torch", "nvidia-cutlass-dsl", "flash-attn-4")
     here = {"python": platform.python_version(), "machine": platform.machine(), "device": device()}
-    return {**{package: version(package) for package in packages}, **here}
+    return {"cute_lab": cute_lab.__version__, **{package: version(package) for package in packages}, **here}
 
 
 def device() -> str:

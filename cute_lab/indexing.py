@@ -38,6 +38,8 @@ def index(t: Tracer, x: torch.Tensor, indices: Indices) -> torch.Tensor:
         raise IndexError(f"too many indices for tensor of dimension {x.dim()} (got {len(indices)})")
     if any(i is not None and i.dtype.is_floating_point for i in indices):
         raise IndexError("an index must be an integer: use .long() or // instead of /")
+    if any(i is not None and i.dtype in (torch.int8, torch.int16) for i in indices):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors: use .long()")
     if any(i is not None and i.dtype in (torch.bool, torch.uint8) for i in indices):
         raise UnsupportedOp(
             loc=t.here(),
@@ -59,7 +61,7 @@ def index(t: Tracer, x: torch.Tensor, indices: Indices) -> torch.Tensor:
         outer = iter(at[:first] + at[first + width :])
         chosen = iter(a[inner] for a in arrays)
         where = [const(next(outer), "i32") if d in kept else next(chosen) for d in range(x.dim())]
-        out[at] = _element(t, x, where)
+        out[at] = element_of(t, x, where)
     return emit(t, out, x.dtype)
 
 
@@ -93,7 +95,7 @@ def lazy_pointwise(
         if not isinstance(x, torch.Tensor):
             return t.number(x, short(common))
         own = coordinates[len(coordinates) - x.dim() :]
-        return t.cast(_element(t, x, [const(0, "i32") if n == 1 else c for c, n in zip(own, x.shape, strict=True)]), short(common))
+        return t.cast(element_of(t, x, [const(0, "i32") if n == 1 else c for c, n in zip(own, x.shape, strict=True)]), short(common))
 
     def element(coordinates: Sequence[Node]) -> Node:
         wide = WIDE[short(common)]
@@ -106,7 +108,7 @@ def lazy_pointwise(
     return out
 
 
-def _element(t: Tracer, x: torch.Tensor, at: Sequence[Node]) -> Node:
+def element_of(t: Tracer, x: torch.Tensor, at: Sequence[Node]) -> Node:
     if not t.derived(x):
         if t.fresh.get(storage_of(x)) is False and all(i.is_const for i in at):
             return t.nodes(x)[tuple(i.attr for i in at)]  # type: ignore[no-any-return]
@@ -118,7 +120,7 @@ def _element(t: Tracer, x: torch.Tensor, at: Sequence[Node]) -> Node:
         )
         if found is not None:
             return found
-    return _choose(t.nodes(x), at)
+    return _choose(t, t.nodes(x), at)
 
 
 def _from_end(t: Tracer, i: Node, size: int) -> Node:
@@ -131,15 +133,18 @@ def _from_end(t: Tracer, i: Node, size: int) -> Node:
     return f.where(f.lt(i, const(0, i.dtype)), f.add(i, const(size, i.dtype)), i)
 
 
-def _choose(row: Array, at: Sequence[Node]) -> Node:
+def _choose(t: Tracer, row: Array, at: Sequence[Node]) -> Node:
     """An element of the mod's own row: a chain of where over the places it can be."""
     if not at:
         return row if isinstance(row, Node) else row[()]
     head, rest = at[0], at[1:]
     size = row.shape[0]
     if head.is_const:
-        return _choose(row[head.attr], rest)
-    picks: list[Node] = [_choose(row[k], rest) for k in range(size)]
+        return _choose(t, row[head.attr], rest)
+    plain = head.args[0] if head.op == "cast" else head
+    if plain.op == "input" and plain.dtype == "i32" and (last := int(bounds(plain, t.box, t.known)[plain].hi)) >= size:
+        raise IndexError(f"index {last} is out of bounds for a dimension of size {size}: {plain.attr} goes up to {last}")
+    picks: list[Node] = [_choose(t, row[k], rest) for k in range(size)]
     result = picks[0]
     for k in range(1, size):
         hit = f.either(f.eq(head, const(k, head.dtype)), f.eq(head, const(k - size, head.dtype)))

@@ -143,6 +143,7 @@ class Table:
     original: torch.Tensor
     dims: tuple[int | None, ...]
     dtype: str
+    trained: bool = False  # it requires a gradient, which it will not get
 
     @property
     def stored(self) -> str:

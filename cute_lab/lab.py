@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -191,7 +192,11 @@ class Lab:
         Scores are q @ k.T * scale (1 / sqrt(D)) in float32. `lse` is the natural logarithm of the row sums, float32 [B, H, Sq].
         """
         shapes.attention_inputs(self.shape, q, k, v)
-        out, lse = attend.attend(self.generated(), q, k, v, scale)
+        code = self.generated()
+        untrained = [t.name for t in code.program.tables if t.trained] if torch.is_grad_enabled() else []
+        if untrained:
+            warnings.warn(f"captured tensors get no gradient, only q, k and v do: {', '.join(untrained)}", stacklevel=2)
+        out, lse = attend.attend(code, q, k, v, scale)
         return (out, lse) if return_lse else out
 
     # -- proof, blocks, machine code ------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ def pointwise(
         from cute_lab.indexing import lazy_pointwise
 
         return lazy_pointwise(t, build, *common_dtype(operands, how), operands)
+    torch.broadcast_shapes(*(x.shape for x in operands if isinstance(x, torch.Tensor)))  # torch's own words where they don't fit
     arrays, result = promoted(t, operands, how)
     if "bool" not in kinds and arrays[0].size and arrays[0].flat[0].dtype == "bool":
         arrays = [t.map(lambda n: t.cast(n, "i32"), a) for a in arrays]  # True + True is True: != 0 of the sum
@@ -95,8 +96,9 @@ def pointwise(
         if "is not typed" not in str(error):
             raise
         name = str(t.lowering[0] if t.lowering else t.calling).split(".")[1]
-        detail = f"torch.{name} takes floating-point values only."
-        raise UnsupportedOp(loc=t.here(), op=f"torch.{name} of integers", detail=detail, example=f"torch.{name}(x.float())") from error
+        kind, other, how = ("floats", "integers and bools", "int") if "bitwise" in name else ("integers", "floating-point values", "float")
+        detail = f"torch.{name} takes {other} only."
+        raise UnsupportedOp(loc=t.here(), op=f"torch.{name} of {kind}", detail=detail, example=f"torch.{name}(x.{how}(), ...)") from error
     return emit(t, value, result)
 
 
@@ -104,6 +106,9 @@ def in_place(t: Tracer, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     """x.op_(...) on the mod's own tensor: the functional op, written where x lies; views of x see it."""
     target: torch.Tensor = args[0]
     name, overload = func._schema.name.split("::")[1], func._overloadname
+    if name in RESHAPED_IN_PLACE:
+        func(*args, **kwargs)  # the stand-in takes the shape; its storage, and so its nodes, stay
+        return target
     if name == "copy_":
         value = t.operand(args[1], short(target.dtype))
     elif name in ("fill_", "zero_"):
@@ -129,6 +134,7 @@ MOVES = frozenset(
 lift_fresh contiguous repeat flip roll diagonal unbind split split_with_sizes as_strided movedim tile rot90 unfold repeat_interleave
 constant_pad_nd broadcast_to narrow tril triu diag diagonal_copy hstack vstack""".split()
 )
+RESHAPED_IN_PLACE = frozenset(("squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_"))
 FACTORIES = frozenset(
     """zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty new_empty_strided scalar_tensor
 full zeros ones arange empty eye linspace""".split()
@@ -205,6 +211,8 @@ def lower_call(t: Tracer, func: Any, args: Sequence[Any], kwargs: Mapping[str, A
         given = {**{a.name: v for a, v in zip(func._schema.arguments, args, strict=False)}, **kwargs}
         alpha = given.pop("alpha", 1)
         operands = [a for a in given.values() if isinstance(a, torch.Tensor) or is_number(a)]
+        if name in ("sub", "rsub", "neg") and all(isinstance(a, torch.Tensor) and a.dtype == torch.bool for a in operands):
+            run(func, args, kwargs)  # torch refuses - of bools, and says what to write
         if alpha != 1:
             scaled = 0 if name == "rsub" else 1
             operands[scaled] = lower_call(t, torch.ops.aten.mul.Tensor, (operands[scaled], alpha), {})

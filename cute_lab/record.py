@@ -107,7 +107,7 @@ class Worst:
 
 @dataclass(frozen=True)
 class Check:
-    name: Literal["score_mod", "mask_mod", "score_mod_bwd"]
+    name: Literal["score_mod", "mask_mod", "score_mod_bwd", "mask_mod_packed"]
     ok: bool
     points: int
     max_abs_error: float
@@ -194,7 +194,7 @@ class LineCost:
 class TargetReport:
     target: str
     direction: Literal["forward", "backward"]
-    status: Literal["compiled", "refused"]
+    status: Literal["compiled", "refused", "failed"]  # refused: by the target's rules; failed: the compiler crashed or hung
     reason: str = ""  # why it was refused; the numbers below are 0 then
     registers: int = 0
     stack_bytes: int = 0
@@ -267,7 +267,7 @@ def to_json(record: Record) -> dict[str, Any]:
 def from_json(obj: object) -> Record:
     if not isinstance(obj, dict) or type(obj.get("schema")) is not int:
         raise OptionError("this is not a cute_lab record: it has no schema number")
-    schema, reader = obj["schema"], f"this cute_lab {version('cute_lab')} reads schema {SCHEMA}"
+    schema, reader = obj["schema"], f"this cute_lab {environment()['cute_lab']} reads schema {SCHEMA}"
     if schema > SCHEMA:
         stamp = obj.get("environment")
         writer = stamp.get("cute_lab", "?") if isinstance(stamp, dict) else "?"

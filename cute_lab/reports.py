@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
 from cute_lab import advice, build, cutedsl, packed
-from cute_lab.errors import CompileError, CuteLabError
-from cute_lab.ir import DTYPES, Graph, Program, toposort
+from cute_lab.errors import CompilerCrashed, CompilerTimeout, CuteLabError
+from cute_lab.ir import DTYPES, Program, toposort
 from cute_lab.record import SCHEMA, Cell, LineCost, Note, Param, Record, Shape, Source, Stages, TargetReport, digest, environment, now
 from cute_lab.targets import Target, skips_blocks
 
@@ -43,14 +41,16 @@ def spec(program: Program, shape: Shape, target: Target, direction: str, block: 
         block_sparse=skips_blocks(target, shape.D, shape.Sq, direction, shape.H // shape.Hkv),
         block=block,
         mask_vec=PACKED_LANES if pack else None,
-        score_vec=target.row_vec if forward and program.score is not None and one_load_per_row(program.score) else None,
+        score_vec=target.row_vec if forward and one_load_per_row(program) else None,
         user_lines=source.user_lines,
     )
 
 
-def one_load_per_row(score: Graph) -> bool:
-    """Does the mod load, and only what is the same for all keys of a row?"""
-    loads = [n for n in score.nodes() if n.op == "gather"]
+def one_load_per_row(program: Program) -> bool:
+    """Does the score_mod load, and only what is the same for all keys of a row? Beside a mask the wider call spills more, not less."""
+    if program.score is None or program.mask is not None:
+        return False
+    loads = [n for n in program.score.nodes() if n.op == "gather"]
     lanes = {"kv_idx", "score"}
     return bool(loads) and not any(x.op == "input" and x.attr in lanes for n in loads for a in n.args for x in toposort(a))
 
@@ -58,7 +58,8 @@ def one_load_per_row(score: Graph) -> bool:
 def report(found: build.Artifact | CuteLabError, target: str, direction: Direction, hints: tuple[Note, ...]) -> TargetReport:
     if isinstance(found, CuteLabError):
         detail = f" {found.reason}" if found.reason else ""
-        return TargetReport(target, direction, "refused", f"{found.summary}.{detail}", advice=hints)
+        status: Literal["refused", "failed"] = "failed" if isinstance(found, (CompilerTimeout, CompilerCrashed)) else "refused"
+        return TargetReport(target, direction, status, f"{found.summary}.{detail}")  # the reason holds the fix
     costs = tuple(LineCost(c.line, c.instructions, c.share, dict(c.pipes)) for c in found.line_cost)
     return TargetReport(
         target=target,
@@ -78,13 +79,6 @@ def report(found: build.Artifact | CuteLabError, target: str, direction: Directi
     )
 
 
-def _compiled(job: build.KernelSpec, name: str, direction: str) -> build.Artifact | CompileError:
-    try:
-        return build.compile_kernel(job, name, direction)
-    except CompileError as error:
-        return error
-
-
 def target_reports(lab: Lab, names: tuple[str, ...], backward: bool) -> tuple[TargetReport, ...]:
     reports = []
     directions: tuple[Direction, ...] = ("forward", "backward") if backward else ("forward",)
@@ -95,9 +89,7 @@ def target_reports(lab: Lab, names: tuple[str, ...], backward: bool) -> tuple[Ta
                 jobs[name] = lab.spec(name, direction)
             except CuteLabError as error:
                 reports.append(report(error, name, direction, ()))
-        with ThreadPoolExecutor(max(1, len(jobs))) as pool:  # each waits for the compiler's process
-            results = dict(zip(jobs, pool.map(_compiled, jobs.values(), jobs, itertools.repeat(direction)), strict=True))
-        for name, found in results.items():
+        for name, found in build.compile_specs(jobs, direction).items():
             hints = tuple(Note("warning" if a.level == "refused" else "info", a.message, None, a.fix) for a in lab.advice(name, direction))
             reports.append(report(found, name, direction, hints))
     return tuple(sorted(reports, key=lambda r: (names.index(r.target), r.direction != "forward")))

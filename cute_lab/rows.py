@@ -200,3 +200,17 @@ def cdist(t: Tracer, a: torch.Tensor, b: torch.Tensor, p: float, mode: int | Non
         return emit(t, reduce(t, gap, -1, False, OPS["maximum"], const(0, wide)), a.dtype)
     powers = t.map(lambda g: f.power(g, f.c(p, g)), gap)
     return emit(t, t.map(lambda n: f.power(n, f.c(1 / p, n)), reduce(t, powers, -1, False, f.add, const(0, wide))), a.dtype)
+
+
+@rule("_trilinear")
+def trilinear(
+    t: Tracer, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, new_a: Any, new_b: Any, new_c: Any, summed: Any, *_: Any
+) -> torch.Tensor:
+    """F.bilinear's kernel: the product of three tensors, each with new dimensions, summed over some."""
+    product = None
+    for x, new in ((a, new_a), (b, new_b), (c, new_c)):
+        value = t.operand(x, WIDE[short(a.dtype)])
+        for d in sorted(new):
+            value = np.expand_dims(value, d)
+        product = value if product is None else t.map(f.mul, product, value)
+    return emit(t, reduce(t, product, list(summed), False, f.add, None), a.dtype)

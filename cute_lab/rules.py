@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from cute_lab import formulas as f
@@ -13,10 +14,10 @@ from cute_lab import special
 from cute_lab.errors import UnsupportedOp
 from cute_lab.evaluate import bounds
 from cute_lab.ir import Node, const, node
-from cute_lab.lower import emit, is_number, pointwise, promoted, rule, unsupported
+from cute_lab.lower import common_dtype, emit, is_number, pointwise, promoted, rule, unsupported
 from cute_lab.ops import OPS
 from cute_lab.tables import short
-from cute_lab.tracer import Tracer
+from cute_lab.tracer import WIDE, Tracer
 
 
 @rule("_to_copy", "convert_element_type", "to")
@@ -187,22 +188,26 @@ def searchsorted(
     t: Tracer, bounds: torch.Tensor, x: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
 ) -> torch.Tensor:
     """Binary search, unrolled: one load per halving."""
-    right = right or side == "right"
-    arrays, _ = promoted(t, (x, bounds.reshape(-1)[:1]) if not t.derived(bounds) else (x, bounds), "same")
-    wide = arrays[0].flat[0].dtype
-    count = bounds.numel()
+    from cute_lab.indexing import element_of
 
-    def build(a: Node) -> Node:
+    right = right or side == "right"
+    if sorter is not None:
+        raise unsupported(t, torch.ops.aten.searchsorted.Tensor)
+    arrays, _ = promoted(t, (x, bounds if t.derived(bounds) else bounds.reshape(-1)[:1]), "same")
+    asked = arrays[0]
+    wide, count = WIDE[short(common_dtype((x, bounds), "same")[1])], bounds.shape[-1]
+    out = np.empty(asked.shape, dtype=object)
+    for at in np.ndindex(asked.shape):
+        row = [const(i, "i32") for i in at[: bounds.dim() - 1]]  # bounds [r, n] are searched for x [r, m], row by row
         place = const(0, "i32")
         for step in (1 << k for k in reversed(range(count.bit_length()))):
             probe = f.add(place, const(step, "i32"))
             last = f.where(f.gt(probe, const(count, "i32")), const(count, "i32"), probe)
-            value = t.cast(t.load(bounds, [f.sub(last, const(1, "i32"))]), wide)
-            ahead = (f.le if right else f.lt)(value, a)
+            value = t.cast(element_of(t, bounds, [*row, f.sub(last, const(1, "i32"))]), wide)
+            ahead = (f.le if right else f.lt)(value, asked[at])
             place = f.where(f.both(f.le(probe, const(count, "i32")), ahead), probe, place)
-        return place
-
-    return emit(t, t.map(build, arrays[0]), torch.int32 if out_int32 else torch.int64)
+        out[at] = place
+    return emit(t, t.map(lambda n: n, out), torch.int32 if out_int32 else torch.int64)
 
 
 @rule("bucketize.Tensor")

@@ -30,7 +30,7 @@ class Tables:
         self.where: list[Loc | None] = []
 
     def index(self, x: torch.Tensor, name: str, loc: Loc | None) -> int:
-        x = x.detach()
+        trained, x = x.requires_grad, x.detach()
         key = (x.device, x.data_ptr(), tuple(x.shape), x.stride(), x.dtype, id(x) if x.is_meta else 0)
         if key not in self._index:
             self._index[key] = len(self.rows)
@@ -40,7 +40,7 @@ class Tables:
             dims = tuple(kept.index(k) if k in kept else None for k in range(x.dim()))
             taken = {t.name for t in self.rows}
             unique = name if name not in taken else next(f"{name}_{i}" for i in range(2, 999) if f"{name}_{i}" not in taken)
-            self.rows.append(Table(unique, stored, x, dims, short(x.dtype)))
+            self.rows.append(Table(unique, stored, x, dims, short(x.dtype), trained))
             self._keep.append(x)
             self.where.append(loc)
         return self._index[key]

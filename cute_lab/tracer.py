@@ -248,16 +248,21 @@ class Tracer(TorchDispatchMode):
         """In-place work is fine on what the mod itself made, not on its inputs and captured tensors."""
         at = storage_of(target)
         if at in self.inputs:
-            self._refuse_write(f"`{self.inputs[at]}`, an input of the mod", "new = score * 2    # a new value instead of score *= 2")
+            name = self.inputs[at]
+            reason = f"Inputs are read only: torch would change the caller's tensor. Make a new value and give it the name {name}."
+            self._refuse_write(f"`{name}`, an input of the mod", "", reason)
         if at not in self.fresh and at not in self.flat:
             name = self.owner.get(at, "a tensor")
             self._refuse_write(
                 f"the captured tensor `{name}`", f"# compute {name} outside, from q and k:\nscores = q @ k.transpose(-2, -1)"
             )
 
-    def _refuse_write(self, subject: str, example: str) -> None:
+    def _refuse_write(self, subject: str, example: str, reason: str = "") -> None:
         loc = self.here()
-        raise WritesTensor(loc=loc, snippet=loc.text.strip() if loc else "an in-place operator", subject=subject, example=example)
+        example = example or (usercode.out_of_place(loc) if loc else "")
+        error = WritesTensor(loc=loc, snippet=loc.text.strip() if loc else "an in-place operator", subject=subject, example=example)
+        error.reason = reason or error.reason
+        raise error
 
 
 WIDE = {

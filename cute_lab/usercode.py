@@ -9,6 +9,7 @@ import linecache
 import sys
 import types
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from cute_lab.errors import Loc
 
@@ -93,6 +94,21 @@ def assigned_name(loc: Loc) -> str | None:
     return None
 
 
+def out_of_place(loc: Loc) -> str:
+    """`score = score * 2` for `score *= 2`, `x = x.add(y)` for `x.add_(y)`."""
+    for node in reversed(enclosing(loc)):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            return f"{node.target.id} = {ast.unparse(ast.BinOp(node.target, node.op, node.value))}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+            target = ast.unparse(node.func.value)
+            return f"{target} = {target}.{node.func.attr.rstrip('_')}({', '.join(map(ast.unparse, [*node.args]))})"
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.Assign) and len(targets) == 1 and isinstance(targets[0], ast.Subscript):
+            target, where = ast.unparse(targets[0].value), ast.unparse(targets[0].slice)
+            return f"{target} = torch.where({where}, {ast.unparse(node.value)}, {target})"
+    return "new = score * 2    # a new value"
+
+
 def root_name(node: ast.AST) -> str | None:
     """`np` in `np.linalg.norm(x)`."""
     while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
@@ -121,3 +137,67 @@ def function_node(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda 
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:
     return (n for n in ast.walk(node) if isinstance(n, ast.Call))
+
+
+def enclosing_names(loc: Loc | None) -> list[str]:
+    """Names of the functions around: a misspelt name is no free variable of the closure."""
+    names: list[str] = []
+    for node in enclosing(loc) if loc else ():
+        if isinstance(node, ast.FunctionDef):
+            names += [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return names
+
+
+def name_place(loc: Loc | None, name: str) -> Loc | None:
+    for node in ast.walk(tree(loc.file) or ast.Module([], [])) if loc else ():
+        if isinstance(node, ast.Name) and node.id == name and loc is not None and node.lineno == loc.line:
+            return span(node, loc.file)
+    return loc
+
+
+def returned(node: ast.AST | None, out: object) -> ast.Return | ast.expr | None:
+    """What gave the result: a lambda's body, the `return` of that very constant, else the last `return` of the function itself."""
+    if isinstance(node, ast.Lambda):
+        return node.body
+    found: list[ast.Return] = []
+    todo: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else []
+    while todo:
+        inner = todo.pop()
+        if isinstance(inner, ast.Return):
+            found.append(inner)
+        if not isinstance(inner, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+            todo += [n for n in ast.iter_child_nodes(inner) if isinstance(n, (ast.stmt, ast.excepthandler, ast.match_case))]
+    found.sort(key=lambda r: r.lineno)
+    constant = [r for r in found if isinstance(r.value, ast.Constant) and type(r.value.value) is type(out) and r.value.value == out]
+    return next(reversed(constant or found), None)
+
+
+def condition(value: ast.expr) -> str | None:
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "torch.where" and value.args:
+        return ast.unparse(value.args[0])
+    return None
+
+
+def function_of(mod: object) -> types.FunctionType | None:
+    """The Python function that runs first: behind partials, methods and callable objects."""
+    target: Any = mod
+    while isinstance(target, functools.partial):
+        target = target.func
+    if isinstance(target, types.MethodType):
+        target = target.__func__
+    if not isinstance(target, types.FunctionType):
+        target = getattr(type(target), "__call__", None)  # noqa: B004  (the function itself, inherited or not)
+    return target if isinstance(target, types.FunctionType) else None
+
+
+def definition(mod: object) -> Loc | None:
+    function = function_of(mod)
+    if function is None:
+        return None
+    node = function_node(function)
+    file = function.__code__.co_filename
+    if node is None:
+        return Loc(file, function.__code__.co_firstlineno)
+    at = span(node, file)
+    text = Loc(file, at.line).text
+    return Loc(file, at.line, at.column, at.line, len(text))

@@ -277,11 +277,13 @@ def test_refusals_are_short_and_placed(compiled: Compiled) -> None:
 def test_interrupt_cancels_the_job_only() -> None:
     assert works()
     worker = forkclient.current()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits "ignore"
     timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         build.compile_kernel(SPECS["hang"], "sm_100a")
     timer.join()
+    signal.signal(signal.SIGINT, before)
     children = Path(f"/proc/{worker.process.pid}/task/{worker.process.pid}/children")
     until(lambda: not children.read_text().strip())
     assert works() and forkclient.current() is worker

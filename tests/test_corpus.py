@@ -320,6 +320,7 @@ def planted() -> list[Case]:
 CHECKS = (functions_equal_eager_torch, block_map_is_torchs, attention_is_torchs)
 
 
+@pytest.mark.filterwarnings("ignore:captured tensors get no gradient")
 @pytest.mark.parametrize(("name", "check"), [(n, c) for n in GRIDS for c in CHECKS if n in MASKS or c is not block_map_is_torchs])
 def test_case(name: str, check: Callable[[Case], None]) -> None:
     check(cases.build(name))  # built anew: a case may hold an autograd graph, and change its state

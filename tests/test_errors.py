@@ -107,7 +107,6 @@ CELLS = [
     Cell("OptionError", "no such parameter", options("--param cp=20")),
     Cell("OptionError", "no number", options("--Sq many")),
     Cell("OptionError", "a mod that is no function", "%%cute_attention\nscore_mod = 3"),
-    Cell("GeometryError", "a head dimension that no kernel has", top("").replace("attention\n", "attention --D 12")),
 ]
 
 
@@ -130,6 +129,7 @@ CALLS = [
     Call("OptionError", "no such captured number", lambda: causal().with_params(window=3)),
     Call("OptionError", "an empty block", lambda: causal().blocks((0, 128))),
     Call("GeometryError", "no such target", lambda: causal(target="sm_91")),
+    Call("GeometryError", "a head dimension that no kernel has", lambda: causal(D=12).block_of("sm_90a")),
     Call("GeometryError", "no such direction", lambda: causal().advice(direction="sideways")),
     Call("CompileError", "a block that the target refuses", lambda: causal(block=(128, 100)).compile("sm_90a")),
     Call("CompileError", "a head dimension that no kernel has", lambda: causal(D=512).compile("sm_90a")),

@@ -79,9 +79,7 @@ def test_overload_lowers_as_torch_computes(overload: str) -> None:
         assert dtype == expected.dtype and node.dtype == FROM_TORCH[str(expected.dtype).removeprefix("torch.")], (overload, kinds)
         got = evaluate(node, Inputs({"kv_idx": torch.arange(N, dtype=torch.int32)}, tables)).expand(N)
         right = same(got, expected, ROUNDING.get(expected.dtype, 0.0))
-        assert right.all(), (
-            f"{overload}{kinds}: {got[~right][:4].tolist()} != {expected[~right][:4].tolist()}"
-        )
+        assert right.all(), f"{overload}{kinds}: {got[~right][:4].tolist()} != {expected[~right][:4].tolist()}"
         tried += 1
     assert tried, f"{overload}: torch takes none of the operands"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from cute_lab import errors, host, reference
+from cute_lab import errors, host, lower, reference
 from cute_lab.lab import Lab, attention
 from cute_lab.verify import tolerance
 from user_python import INVALID, SKV, SQ, VALID, B, H
@@ -71,6 +71,16 @@ def test_invalid_python_is_explained(make: Factory, kind: str, words: tuple[str,
     assert (caught.value.line, bool(caught.value.column)) == (line, True)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_a_defect_of_ours_is_no_mistake_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("ours")
+
+    broken.__code__ = broken.__code__.replace(co_filename=lower.__file__)
+    monkeypatch.setitem(lower.RULES, "tanh", broken)
+    with pytest.raises(KeyError, match="ours"):
+        lab_of(lambda s, b, h, q, k: torch.tanh(s))
 
 
 def test_changed_captures_are_followed_and_siblings_stay_apart() -> None:

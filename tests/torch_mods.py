@@ -34,6 +34,7 @@ bytes_, small, shorts = (
 ints, longs = rint(13, -99, 99, SKV, dtype=torch.int32), rint(14, -(2**40), 2**40, SKV)
 flags, grid = rint(15, 0, 2, SKV).bool(), rint(16, 0, 2, SQ, SKV).bool()
 docs, starts = rint(17, 0, 4, SKV), torch.tensor([0, 7, 19, 20, 44])
+ends = torch.tensor([[3, 9, 9, 40], [0, 1, 2, 53], [10, 20, 30, 40]])
 zero_dim, one_one, flag0 = torch.tensor(0.37), torch.tensor([[1.25]]), torch.tensor(True)
 order = torch.randperm(SKV, generator=torch.Generator().manual_seed(18))
 edges = torch.tensor([-3.0, -1.0, 0.0, 0.5, 2.0, 7.0])
@@ -315,6 +316,8 @@ SCORE |= {
     "embedding": lambda s, b, h, q, k: s + F.embedding(k % 8, embedding.weight)[h],
     "embedding module": lambda s, b, h, q, k: s + embedding((q - k).clamp(0, 7))[h],
     "searchsorted": lambda s, b, h, q, k: s + torch.searchsorted(starts, k, right=True),
+    "searchsorted in a row": lambda s, b, h, q, k: s + torch.searchsorted(ends[h], k, right=True) + torch.bucketize(q, ends[h] + 1),
+    "row bilinear": lambda s, b, h, q, k: s + F.bilinear(rows_q[q][None], rows_k[k][None], matrix[None]).sum(),
     "bucketize": lambda s, b, h, q, k: s + torch.bucketize(s, edges),
     "bucketize right": lambda s, b, h, q, k: s + torch.bucketize(s, edges, right=True),
     "digitize by sum": lambda s, b, h, q, k: s + (s > edges).sum(),

@@ -596,7 +596,7 @@ def while_on_score():
     return score_mod
 
 
-@invalid("BranchOnTensor", "assert")
+@invalid("BranchOnTensor", "assert", "remove the assert")
 def assert_on_tensor():
     def score_mod(score, b, h, q_idx, kv_idx):
         assert q_idx >= 0  # <-
@@ -788,7 +788,7 @@ def adds_to_capture():
     return score_mod
 
 
-@invalid("WritesTensor", "`score`", "new = score * 2")
+@invalid("WritesTensor", "`score`", "Write\n      score = score * 2", "Inputs are read only")
 def writes_input():
     def score_mod(score, b, h, q_idx, kv_idx):
         score *= 2  # <-
@@ -964,3 +964,138 @@ def huge_row():
 @invalid("TensorToNumber", "format")
 def formats_tensor():
     return lambda s, b, h, q, k: s + len(f"{s:.3f}")  # <-
+
+
+@invalid("BranchOnTensor", "(q_idx - kv_idx).clamp(min=4)")
+def max_with_a_number():
+    return lambda score, b, h, q_idx, kv_idx: score + max(q_idx - kv_idx, 4)  # <-
+
+
+@invalid("BranchOnTensor", "torch.minimum(q_idx, kv_idx).clamp(max=3)")
+def min_of_three():
+    return lambda score, b, h, q_idx, kv_idx: score + min(q_idx, 3, kv_idx)  # <-
+
+
+@invalid("BranchOnTensor", "torch.stack([q_idx >= kv_idx, kv_idx < 3]).any()")
+def builtin_any():
+    return lambda b, h, q_idx, kv_idx: any([q_idx >= kv_idx, kv_idx < 3])  # <-
+
+
+@invalid("BranchOnTensor", "~torch.isin(kv_idx, torch.tensor(list((1, 2, 3))))")
+def not_in_a_tuple():
+    return lambda b, h, q_idx, kv_idx: kv_idx not in (1, 2, 3)  # <-
+
+
+@invalid("TensorToNumber", "for i in range(most)", "i < q_idx")
+def range_of_query():
+    def score_mod(score, b, h, q_idx, kv_idx):
+        for _ in range(q_idx):  # <-
+            score = score + 1
+        return score
+
+    return score_mod
+
+
+@invalid("TensorToNumber", "one Python number for all positions")
+def size_by_query():
+    return lambda s, b, h, q, k: s + torch.zeros(q).sum()  # <-
+
+
+@invalid("TensorToNumber", "torch.tensor([1.0, 2.0])[h]")
+def literal_dict_by_head():
+    return lambda s, b, h, q, k: s + {0: 1.0, 1: 2.0}[h]  # <-
+
+
+@invalid("TensorToNumber", "torch.where(i < x, value, other)")
+def comprehension_filter():
+    return lambda s, b, h, q, k: s + sum(m for m in (0.5, 0.25) if m < h)  # <-
+
+
+@invalid("LeavesTorch", "torch.log(q + 1) / math.log(2)")
+def logarithm_with_base():
+    return lambda s, b, h, q, k: s + math.log(q + 1, 2)  # <-
+
+
+@invalid("LeavesTorch", "(q).to(torch.int64)")
+def numpy_type():
+    return lambda b, h, q, k: np.int64(q) > k  # <-
+
+
+@invalid("WritesTensor", "s = torch.where(q < k, 0.0, s)")
+def masks_input():
+    def score_mod(s, b, h, q, k):
+        s[q < k] = 0.0  # <-
+        return s
+
+    return score_mod
+
+
+@invalid("WrongResultType", "return q_idx < 0")
+def one_path_returns_false():
+    def mask_mod(b, h, q_idx, kv_idx):
+        if b is None:
+            return q_idx >= kv_idx
+        return False  # <-
+
+    return mask_mod
+
+
+@invalid("WrongResultType", "a tuple of 2", "return s")
+def lambda_returns_tuple():
+    return lambda s, b, h, q, k: (s, q)  # <-
+
+
+@invalid("WrongArity", "nobody passes scale", "functools.partial")
+def keyword_only_parameter():
+    def score_mod(score, b, h, q_idx, kv_idx, *, scale):  # <-
+        return score * scale
+
+    return score_mod
+
+
+@invalid("SideEffect", "self")
+def writes_attribute():
+    class Counting:
+        calls = 0
+
+        def __call__(self, score, b, h, q_idx, kv_idx):
+            self.calls += 1  # <-
+            return score
+
+    return Counting()
+
+
+@invalid("SideEffect", "open")
+def writes_file():
+    def score_mod(score, b, h, q_idx, kv_idx):
+        open("scores.txt", "a").write("here")  # noqa: SIM115  # <-
+        return score
+
+    return score_mod
+
+
+@invalid("UserCodeError", "Subtraction", "bool")
+def minus_of_bools():
+    return lambda b, h, q, k: (q >= k) - (q < 3)  # <-
+
+
+@invalid("UserCodeError", "broadcast")
+def rows_of_two_lengths():
+    rows = rnd(23, SKV, 4)
+    return lambda s, b, h, q, k: s + (rows[k] * ROWS[:3]).sum()  # <-
+
+
+@invalid("UserCodeError", "indices must be long")
+def int8_index():
+    at = torch.zeros(SKV, dtype=torch.int8)
+    return lambda s, b, h, q, k: s + ROWS[at[k]]  # <-
+
+
+@invalid("UnsupportedOp", "torch.cond", "torch.where(")
+def torch_cond():
+    return lambda s, b, h, q, k: torch.cond(q >= k, lambda: s, lambda: -s)  # <-
+
+
+@invalid("UserCodeError", "IndexError", "goes up to 52")
+def own_row_is_too_short():
+    return lambda s, b, h, q, k: torch.stack([s, s * 2])[k]  # <-

@@ -1,6 +1,6 @@
 """On a Hopper GPU: the generated functions of every corpus case inside FlashAttention-4, against torch in float32.
 
-    python tools/gpu_check.py out.json
+    python tools/gpu_check.py out.json [case ...]
 
 For each valid case: forward with the mask on every tile, forward with block-sparse lists, and (with a score_mod) forward and backward.
 The reference is torch's eager evaluation of the user's own functions in float32 on the CPU; the yardstick is the error that the same
@@ -143,7 +143,7 @@ def main() -> int:
     target = Path(sys.argv[1])
     for make in cases.ALL:
         case = make()
-        if case.kind != "valid" or case.Sq > 4096:
+        if case.kind != "valid" or case.Sq > 4096 or (sys.argv[2:] and case.name not in sys.argv[2:]):
             continue
         try:
             rows[case.name] = check(case)

@@ -15,9 +15,9 @@ from cute_lab.views import Bundle
 MISSING = {
     "source": "No generated code yet. Run the cell: `%%cute_attention` prints the CuTeDSL that it generates.",
     "stages": "No stages were recorded. Run the cell again to record its IR and its FX graph.",
-    "checks": "Not checked yet. Run `lab.verify()`: it compares the generated code with your function, point by point.",
-    "lines": "No cost per line yet: no target was compiled. Run `lab.compile('sm_90a')`; it needs no GPU.",
-    "targets": "No machine code yet. Run `lab.compile('sm_90a')` or `lab.compile('sm_100a')`: neither needs a GPU.",
+    "checks": "Not checked yet. Run `{name}.verify()`: it compares the generated code with your function, point by point.",
+    "lines": "No cost per line yet: no target was compiled. Run `{name}.compile('sm_90a')`; it needs no GPU.",
+    "targets": "No machine code yet. Run `{name}.compile('sm_90a')` or `{name}.compile('sm_100a')`: neither needs a GPU.",
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SPECIAL = re.compile(r"[$\\]+|[&<>`*_\[\]#|~]")
@@ -60,8 +60,13 @@ def page(*blocks: Block) -> Bundle:
     }
 
 
-def missing(field: str) -> Bundle:
-    return page(Lines((MISSING[field],)))
+def missing(field: str, name: str) -> Bundle:
+    return page(Lines((said_missing(field, name),)))
+
+
+def said_missing(field: str, name: str) -> str:
+    """What to run; the record's name is the variable that holds the Lab, if it can be one."""
+    return MISSING[field].format(name=name if name.isidentifier() else "lab")
 
 
 def clean(text: str) -> str:

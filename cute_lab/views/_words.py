@@ -52,7 +52,7 @@ def _is_code(text: str) -> bool:
 
 def no_blocks(record: Record) -> str:
     if "mask_mod" in record.source.functions:
-        return "No block map yet. Run `lab.blocks()`: it needs no GPU."
+        return f"No block map yet. Run `{record.name if record.name.isidentifier() else 'lab'}.blocks()`: it needs no GPU."
     return "No block map: this cell has no `mask_mod`, so the kernel computes every block."
 
 

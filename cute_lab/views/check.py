@@ -7,18 +7,19 @@ from cute_lab.record import Record
 from cute_lab.views import Bundle, View
 from cute_lab.views._text import Block, Head, Lines, Table, missing, page
 
-HEAD = ("generated code", "verdict", "compared on", "points", "max error", "max relative", "tolerance")
+HEAD = ("generated code", "verdict", "compared on", "points", "max error", "error over max(1, |x|)", "its tolerance")
 WORST = ("generated code", "b", "h", "q", "kv", "your function", "generated", "difference")
 NAMES = {
     "score_mod": "forward: `score_mod`",
     "mask_mod": "mask: `mask_mod`",
     "score_mod_bwd": "backward: `score_mod_bwd`",
+    "mask_mod_packed": "mask on Blackwell: `mask_mod_packed`",
 }
 
 
 def render(record: Record) -> Bundle:
     if not record.checks:
-        return missing("checks")
+        return missing("checks", record.name)
     rows = tuple(
         (
             NAMES[check.name],

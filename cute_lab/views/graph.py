@@ -18,7 +18,7 @@ def render(record: Record) -> Bundle:
     for title, text, language in told:
         if text.strip():
             blocks += [Head(title), Code(text, language)]
-    return page(*blocks) if blocks else missing("stages")
+    return page(*blocks) if blocks else missing("stages", record.name)
 
 
 VIEW = View("graph", "IR", 30, ("stages",), render)

@@ -16,7 +16,7 @@ ABOUT = "Shares are of the estimated cycles that the mod takes in the main loop;
 def render(record: Record) -> Bundle:
     reports = tuple(t for t in record.targets if t.line_cost)
     if not reports:
-        return missing("lines")
+        return missing("lines", record.name)
     cell = cell_lines(record)
     costs = [_by_line(report) for report in reports]
     used = sorted({line for table in costs for line in table}, key=lambda line: (line == 0, line))

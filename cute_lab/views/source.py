@@ -10,7 +10,7 @@ from cute_lab.views._words import cell_lines
 
 def render(record: Record) -> Bundle:
     if not record.source.text.strip():
-        return missing("source")
+        return missing("source", record.name)
     cell = cell_lines(record)
     digits = len(str(max(cell)))
     blocks: list[Block] = [

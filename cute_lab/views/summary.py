@@ -5,17 +5,17 @@ from __future__ import annotations
 from cute_lab.quantities import count, exact, number, percent, short
 from cute_lab.record import BlockSummary, Check, Note, Record, Shape, TargetReport
 from cute_lab.views import Bundle, View
-from cute_lab.views._text import MISSING, Block, Code, Head, Lines, page
+from cute_lab.views._text import Block, Code, Head, Lines, page, said_missing
 from cute_lab.views._words import architecture, no_blocks, note_words, place
 
 
 def render(record: Record) -> Bundle:
-    lines = [*_checks(record.checks), _mask(record), *_targets(record.targets)]
+    lines = [*_checks(record.checks, record.name), _mask(record), *_targets(record.targets, record.name)]
     compiled = [target for target in record.targets if target.status == "compiled"]
     notes = [*record.notes, *(note for target in compiled for note in target.advice)]
     lines += [_note(note) for note in notes]
-    blocks: list[Block] = [Head(f"`{record.name}` · {shape_words(record.shape)}"), Lines(tuple(lines))]
-    notes += [note for target in record.targets if target.status == "refused" for note in target.advice]
+    blocks: list[Block] = [Head(f"`{record.name}` · {shape_words(record.shape)}{param_words(record)}"), Lines(tuple(lines))]
+    notes += [note for target in record.targets if target.status != "compiled" for note in target.advice]
     blocks += [Code(note.fix, "python") for note in notes if "\n" in note.fix]
     return page(*blocks)
 
@@ -26,16 +26,21 @@ def shape_words(shape: Shape) -> str:
     return f"B{shape.B} {heads} {length} D{shape.D} {shape.dtype}"
 
 
+def param_words(record: Record) -> str:
+    """The captured numbers by name; another value is another run of the same cell."""
+    return "".join(f" · {p.name}={p.value:g}" for p in record.params[:6])
+
+
 def _evidence(check: Check) -> str:
     points = count(check.points, "point")
-    if check.max_abs_error == 0:
+    if check.max_rel_error == 0:
         return f"{points}, no difference"
-    return f"{points}, worst {short(check.max_abs_error)}{place(check.worst)}"
+    return f"{points}, worst {short(check.max_rel_error)}{place(check.worst)}"
 
 
-def _checks(checks: tuple[Check, ...]) -> list[str]:
+def _checks(checks: tuple[Check, ...], name: str) -> list[str]:
     if not checks:
-        return [f"○ {MISSING['checks']}"]
+        return [f"○ {said_missing('checks', name)}"]
     lines = []
     forward = [check for check in checks if check.ok and check.name != "score_mod_bwd"]
     backward = [check for check in checks if check.ok and check.name == "score_mod_bwd"]
@@ -52,7 +57,7 @@ def _difference(check: Check) -> str:
     at = check.worst
     seen = f": expected {exact(at.expected)}, got {exact(at.got)}{place(at)}" if at else ""
     return (
-        f"✘ `{check.name}` differs from your function{seen}. Worst error {short(check.max_abs_error)}, "
+        f"✘ `{check.name}` differs from your function{seen}. Worst error {short(check.max_rel_error)}, "
         f"tolerance {short(check.tolerance)}, {count(check.points, 'point')}. Do not use this kernel."
     )
 
@@ -73,16 +78,16 @@ def mask_words(blocks: BlockSummary, shape: Shape) -> str:
     )
 
 
-def _targets(targets: tuple[TargetReport, ...]) -> list[str]:
+def _targets(targets: tuple[TargetReport, ...], name: str) -> list[str]:
     if not targets:
-        return [f"⚙ {MISSING['targets']}"]
+        return [f"⚙ {said_missing('targets', name)}"]
     lines = []
     for direction in ("forward", "backward"):
         told = [_machine(t) for t in targets if t.status == "compiled" and t.direction == direction]
         if told:
             lines.append(f"⚙ {'Backward: ' if direction == 'backward' else ''}{' '.join(told)}")
-    refused = [t for t in targets if t.status == "refused"]
-    return lines + [f"⊘ {architecture(t.target)}, {t.direction}: refused. {t.reason}{_advice(t)}" for t in refused]
+    refused = [t for t in targets if t.status != "compiled"]
+    return lines + [f"⊘ {architecture(t.target)}, {t.direction}: {t.status}. {t.reason}{_advice(t)}" for t in refused]
 
 
 def _machine(target: TargetReport) -> str:

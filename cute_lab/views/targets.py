@@ -27,8 +27,8 @@ ROWS: tuple[tuple[str, Callable[[TargetReport], str]], ...] = (
 def render(record: Record) -> Bundle:
     reports = record.targets
     if not reports:
-        return missing("targets")
-    rows = [("result", *("✔ compiled" if _ok(t) else "⊘ refused" for t in reports))]
+        return missing("targets", record.name)
+    rows = [("result", *("✔ compiled" if _ok(t) else f"⊘ {t.status}" for t in reports))]
     if any(_ok(t) for t in reports):
         rows += [(name, *(show(t) if _ok(t) else "–" for t in reports)) for name, show in ROWS]
         rows += [(f"in the main loop: {p}", *(_share(t, p) for t in reports)) for p in dict.fromkeys(p for t in reports for p in t.mix)]
