@@ -37,6 +37,7 @@ def preload() -> None:
     importlib.import_module("torch._subclasses.fake_tensor")
     gc.collect()
     find_lines_fast()
+    gc.disable()  # a child lives for one kernel: collecting costs it half a second of eight
     gc.freeze()  # keeps the collector from touching, and so copying, the pages shared with the children
 
 

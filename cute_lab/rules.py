@@ -102,16 +102,6 @@ def div_mode(t: Tracer, a: Any, b: Any, rounding_mode: str | None = None) -> tor
     return pointwise(t, f.floor_divide if rounding_mode == "floor" else f.trunc_divide, "same", (a, b))
 
 
-@rule("copysign.Tensor", "copysign.Scalar")
-def copysign(t: Tracer, a: Any, b: Any) -> torch.Tensor:
-    """A constant's sign as that of 1.0 or -1.0: -0.0 is easily printed as 0."""
-
-    def build(x: Node, y: Node) -> Node:
-        return OPS["copysign"](x, f.c(math.copysign(1.0, y.attr), y) if y.is_const else y)
-
-    return pointwise(t, build, "float", (a, b))
-
-
 @rule("round.decimals")
 def round_decimals(t: Tracer, x: torch.Tensor, *, decimals: int) -> torch.Tensor:
     ten = 10.0 ** abs(decimals)

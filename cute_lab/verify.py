@@ -168,6 +168,8 @@ def packed_check(program: Program, mask_mod: Mod, shape: Shape, rows: torch.Tens
         {0, max(0, shape.Skv - WORD), *(p - p % 16 for p in positions(shape.Skv, SIDE // 2, SEED) if p - p % 16 + WORD <= shape.Skv)}
     )
     kv = torch.cat([torch.arange(s, s + WORD, dtype=torch.int32) for s in starts[:: -(-len(starts) // 16)]])
+    assert program.mask is not None
+    check.strike(program.mask, program, shape, rows, kv, None)  # other keys than the sample's: an index may be wrong only here
     text = cutedsl.emit(program, packed.functions(program)).text
     words = torch.zeros(len(rows), kv.numel() // WORD, dtype=torch.int32)
     host.over_rows(
