@@ -14,12 +14,22 @@ flow, each imports only from those above it (a test reads this list):
     quantities      numbers in words
     environment     the stamp of a record: versions and device
     codec           dataclasses <-> JSON values
+    measurement     what a benchmark measured, as data
     record          a run as data <-> JSON; needs neither torch nor a compiler
+    throughput      raw samples -> medians, intervals, ratios, TFLOP/s
+    suite_table     a suite's record as tables
+    suite_record    a suite's records in one file; reading any record
     picture         block map -> PNG
+    series          what of a benchmark may be shown, in which panel, line and colour
+    chart           a benchmark -> plotly's JSON
+    chart_png       a benchmark -> PNG
     views           one file per view: record -> Markdown, text, PNG
     display         record + views -> MIME bundles in the notebook
+    sliders         a number with a range that a person moves
     usercode        the user's text: what stands at a place
     capture         what a mod captures
+    freshness       what a mod's result depends on, as one value
+    parcel          mods on their way to another process
     ir              the typed IR and its grammar
     ops             THE table of operators: meaning, CuTeDSL text, interval rule
     evaluate        the meaning of the IR, in torch and in intervals
@@ -39,6 +49,7 @@ flow, each imports only from those above it (a test reads this list):
     rewrite         rules that make a graph smaller or faster, equal in value
     runtime         captured numbers -> run-time scalars
     trace           mods -> Program
+    live            a variant's program at this moment
     cutedsl         Program -> CuTeDSL text
     shapes          what may be passed, and what to pass instead
     packed          the mask in words of 32 keys, for SM100
@@ -46,24 +57,47 @@ flow, each imports only from those above it (a test reads this list):
     host            generated CuTeDSL -> values, on the CPU
     check           reads out of bounds and divisions by zero, found before they happen
     generated       a program's functions, run with every index checked
+    applied         the generated functions over the score matrix
     reference       torch's own evaluation of the mods
+    accuracy        the check beside every speed: whole heads against float32
     verify          generated code against the reference
+    conform_kernels  the generated functions as a kernel: a thread a vector
+    conform         every vector width, on a GPU or the CPU, against the reference
     blocks          the mask's block map
+    maps            the block map of a lab
     attend          attention on the CPU with the generated code
     targets         hardware as data: what each architecture allows
+    native          masks that FlashAttention-4 has built in, proved
+    fa4             FlashAttention-4 with generated mods on a GPU
+    baselines       one file per contender: how it runs a variant, or why it can't
+    timing          how a call is timed
     sass            machine code -> instruction mix and cost by line
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
     worker          the compiler's process
     forkclient      talks to the worker
+    device_worker   the process that owns a GPU
+    device          talks to it
     build           generated CuTeDSL + target -> Artifact
     inductor        a second opinion: what Inductor would emit
     stages          the other views of a mod: torch's graph, Inductor's code
     advice          what a person should know before compiling
     reports         Lab -> Record
     lab             the Lab: one variant and its verbs
+    measure         one variant at one shape, on the GPU: checked, round by round
+    progress        what is running and how long is left
+    bench           a variant against its baselines over a sweep
+    trial           a new kernel runs in another process first
+    running         attention on the CPU or a GPU
+    retime          a slider's step on the GPU
+    stopwatch       what a panel shows of the GPU
+    latest          work that only the newest request deserves
+    steps           what follows when a slider moves
+    controls        the widgets of a panel
+    panel           sliders above the card
     cell            cell text -> mods
     options         the options of %%cute_attention
     magic           %%cute_attention and its completion
+    suite           suites of variants: TOML in, records out
     __main__        the demo; a record on the command line
 """
 
@@ -76,14 +110,18 @@ if TYPE_CHECKING:
     from cute_lab.errors import CuteLabError
     from cute_lab.lab import Lab, attention
     from cute_lab.magic import load_ipython_extension, unload_ipython_extension
+    from cute_lab.sliders import slider
+    from cute_lab.suite_record import load
 
 __version__ = "0.1.0"
-__all__ = ["CuteLabError", "Lab", "__version__", "attention", "load_ipython_extension", "unload_ipython_extension"]
+__all__ = ["CuteLabError", "Lab", "__version__", "attention", "load", "load_ipython_extension", "slider", "unload_ipython_extension"]
 _HOME = {
     "CuteLabError": "errors",
     "Lab": "lab",
     "attention": "lab",
+    "load": "suite_record",
     "load_ipython_extension": "magic",
+    "slider": "sliders",
     "unload_ipython_extension": "magic",
 }
 

@@ -1,4 +1,4 @@
-"""python -m cute_lab demo | show RECORD: the first notebook run on this machine, and a stored record as text."""
+"""python -m cute_lab demo | show RECORD | bench SUITE: the first notebook run here, a stored record as text, a suite on a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.quantities import number, short
-from cute_lab.record import MIME, Record, from_json, load
+from cute_lab.record import MIME, Record, from_json
+from cute_lab.suite_record import load
 
 NOTEBOOK = "01_first_variant"
 OUT = Path("out")
@@ -113,8 +114,48 @@ def write_html(notebook: Any, path: Path) -> Path:
 def show(path: str, views: str) -> None:
     from cute_lab.display import plain
 
-    record = load(path)
-    print(plain(record, views.split(",")))
+    found = load(path)
+    print(plain(found, views.split(",")) if isinstance(found, Record) else repr(found))
+
+
+def listed(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers like 1024,8192") from None
+
+
+def bench(given: argparse.Namespace) -> None:
+    from cute_lab import suite, suite_table
+
+    changed: dict[str, Any] = {name: getattr(given, name) for name in (*suite.AXES, "B", "rounds", "dtype")}
+    for name in ("variants", "against", "directions"):
+        text = getattr(given, name)
+        changed[name] = text.split(",") if text else None
+    chosen = suite.read(given.suite, changed)
+    found = suite.run(chosen, given.device, given.seed, f"python -m cute_lab bench {given.suite}", save=given.out)
+    print(f"\n{suite_table.plain(found.records)}")
+    if given.out:
+        print(f"\n{given.out}: python -m cute_lab show {given.out}, or cute_lab.load({given.out!r}) in a notebook")
+    if any(t.contender == "cute_lab" and t.status in ("wrong", "failed") for r in found.records if r.bench for t in r.bench.timings):
+        raise OptionError("cute_lab's own kernel is wrong or failed, see above")
+
+
+def add_bench(verbs: Any) -> None:
+    from cute_lab import suite
+
+    shown = verbs.add_parser("bench", help="check and time a suite of variants on this machine's GPU")
+    shown.add_argument("suite", help=f"{', '.join(suite.names())}, or a .toml file")
+    shown.add_argument("--out", help="the record's file; written after each variant")
+    shown.add_argument("--variants", help="comma-separated names of the suite's variants")
+    shown.add_argument("--against", help="comma-separated contenders")
+    shown.add_argument("--directions", help="of forward,backward,forward+backward")
+    for name in (*suite.AXES, "B"):
+        shown.add_argument(f"--{name}", type=listed, help="comma-separated sizes")
+    shown.add_argument("--dtype", help="bf16 or fp16")
+    shown.add_argument("--rounds", type=int, help="samples per contender; 0 only checks")
+    shown.add_argument("--seed", type=int, default=0)
+    shown.add_argument("--device", help="cuda:0; cpu times the host code and says nothing about a GPU")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -124,10 +165,13 @@ def main(arguments: list[str] | None = None) -> int:
     shown = verbs.add_parser("show", help="print a stored record")
     shown.add_argument("record", help="a file that Record.save wrote")
     shown.add_argument("--views", default="summary,mask,check,targets,lines", help="comma-separated")
+    add_bench(verbs)
     given = parser.parse_args(arguments)
     try:
         if given.verb == "demo":
             demo()
+        elif given.verb == "bench":
+            bench(given)
         else:
             show(given.record, given.views)
     except (CuteLabError, OSError) as error:

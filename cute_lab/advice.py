@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cute_lab import packed, targets
 from cute_lab.errors import CuteLabError
-from cute_lab.ir import Graph, Node, Program, toposort
+from cute_lab.ir import Graph, Node, Program
 from cute_lab.record import Note
 from cute_lab.targets import Advice
 
@@ -57,7 +57,7 @@ def geometry(lab: Lab, target: str) -> str:
 def for_program(lab: Lab) -> list[Note]:
     """Notes on the mods: in the user's names, with lines."""
     program = lab.program
-    notes = [*_gradients(program), *_wide(program), *_uniform_loads(program), *_packing(program), *_fast(lab), *_fixed(lab)]
+    notes = [*_gradients(program), *_wide(program), *_packing(program), *_fast(lab), *_fixed(lab)]
     return [dataclasses.replace(n, text=n.text.rstrip(".") + ".") for n in notes]
 
 
@@ -97,39 +97,6 @@ def _wide(program: Program) -> list[Note]:
                     ),
                 )
     return list(notes.values())
-
-
-def _uniform_loads(program: Program) -> list[Note]:
-    """A load that is the same for all keys of a row, and per element in the kernel."""
-    notes = []
-    for graph in (program.score, program.mask):
-        for n in graph.nodes() if graph is not None else ():
-            if (
-                n.op == "gather"
-                and n.args
-                and not any(packed.depends(a) or _on_score(a) for a in n.args)
-                and not any(_reads(a) for a in n.args)
-            ):
-                where = graph.origin[n].snippet if graph is not None and n in graph.origin else program.tables[n.attr].name
-                if all(a.op == "input" and a.attr in ("b", "h") for a in n.args) and program.tables[n.attr].original.numel() <= 8:
-                    line = _line(graph, n) if graph is not None else None
-                    notes.append(
-                        Note(
-                            "info",
-                            f"`{where}` is loaded for every score, though it is the same for a whole head",
-                            line,
-                            "a formula of h, or a captured number as a parameter, needs no load",
-                        )
-                    )
-    return notes
-
-
-def _on_score(n: Node) -> bool:
-    return any(x.op == "input" and x.attr in ("score", "grad") for x in toposort(n))
-
-
-def _reads(n: Node) -> bool:
-    return any(x.op == "gather" for x in toposort(n))
 
 
 def _packing(program: Program) -> list[Note]:

@@ -201,7 +201,7 @@ class Grid:
         i32 = cutlass.Int32
         tables, values = self.program.tables, self.program.scalars
         fixed = (i32(self.b), i32(self.h), i32(self.shape.Sq), i32(self.shape.Skv), i32(self.block[0]), i32(self.block[1]))
-        data = [host.dynamic(counts), host.dynamic(at), host.aux(tables), host.scalars(values), *fixed]
+        data = [host.dynamic(counts), host.dynamic(at), host.captures(tables, values), *fixed]
         run = host.compiled(
             host_kernels.count_blocks, text, "mask_mod", [*data, i32(0), i32(0)], host.layout_key(tables, values), host.MASK_LANES
         )

@@ -158,6 +158,11 @@ def _save(path: Path, packed: bytes) -> None:
         os.replace(part.name, path)
 
 
+def is_known(spec: KernelSpec, target: str, direction: str = "forward") -> bool:
+    """Would its compilation come from the cache?"""
+    return _path(spec, target, direction).exists()
+
+
 def warm() -> None:
     """Starts the worker's imports in the background."""
     current()

@@ -15,7 +15,9 @@ from typing import Any
 
 import torch
 
-Number = int | float
+from cute_lab.sliders import FloatSlider, IntSlider, Range, Slider, plain
+from cute_lab.sliders import Number as Number
+
 Mod = Callable[..., Any]
 TORCH_ROOT = str(Path(torch.__file__).parent)
 
@@ -24,13 +26,13 @@ TORCH_ROOT = str(Path(torch.__file__).parent)
 class Captured:
     """Numbers and tensors by the user's own names; `files` are those that hold the user's code."""
 
-    numbers: Mapping[str, Number]
+    numbers: dict[str, Number]
     tensors: tuple[tuple[str, torch.Tensor], ...]
     files: frozenset[str]
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float)
+def is_number(value: object) -> bool:
+    return type(value) in (int, float, IntSlider, FloatSlider)
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -80,7 +82,7 @@ def captured(mod: Mod) -> Captured:
 
     def visit(name: str, value: Any, depth: int) -> None:
         value = _target(value)
-        if _is_number(value):
+        if is_number(value):
             numbers.setdefault(name, value)
         elif isinstance(value, torch.Tensor):
             tensors.append((name, value))
@@ -107,12 +109,12 @@ def captured(mod: Mod) -> Captured:
         elif isinstance(value, (tuple, list)):
             seen.add(id(value))
             for i, item in enumerate(value):
-                if not _is_number(item):
+                if not is_number(item):
                     visit(f"{name}_{i}", item, depth + 1)
         elif isinstance(value, dict):
             seen.add(id(value))
             for key, item in value.items():
-                if not _is_number(item):
+                if not is_number(item):
                     visit(f"{name}_{key}", item, depth + 1)
         elif not isinstance(value, (type, types.ModuleType, types.BuiltinFunctionType)):
             seen.add(id(value))
@@ -120,20 +122,28 @@ def captured(mod: Mod) -> Captured:
             if isinstance(call, types.FunctionType):
                 visit("__call__", call, depth + 1)
             for key, item in getattr(value, "__dict__", {}).items():
-                if not _is_number(item):
+                if not is_number(item):
                     visit(key, item, depth + 1)
 
     visit(getattr(mod, "__name__", "mod"), mod, 0)
     return Captured(numbers, tuple(tensors), frozenset(files))
 
 
+def ranges(*mods: Mod | None) -> dict[str, Range]:
+    """The captured numbers that are sliders, and how far they go."""
+    numbers: dict[str, Number] = {}
+    for mod in mods:
+        numbers = (captured(mod).numbers if mod is not None else {}) | numbers
+    return {n: v.range for n, v in numbers.items() if isinstance(v, Slider)}
+
+
 def with_numbers(mod: Mod, values: Mapping[str, Number]) -> Mod:
-    """The same mod with other captured numbers. The original, its cells and its globals stay as they are."""
+    """The same mod with other captured numbers; sliders become plain numbers. The original, its cells and its globals stay as they are."""
     done: dict[int, Any] = {}
 
     def swap(name: str, value: Any) -> Any:
-        if _is_number(value):
-            return values.get(name, value)
+        if is_number(value):
+            return plain(values.get(name, value))
         return rebuild(value)
 
     def rebuild(value: Any) -> Any:

@@ -18,10 +18,12 @@ from types import TracebackType
 from typing import Any
 
 from cute_lab import usercode
-from cute_lab.capture import Mod, Number, captured
+from cute_lab.capture import Mod, Number, captured, is_number
 from cute_lab.errors import CellError, CellSyntaxError, CuteLabError, Loc, MissingMod, OptionError, UndefinedName, UserCodeError
+from cute_lab.sliders import Asked, Slider, plain, shown, slider
 
 KINDS = ("score_mod", "mask_mod")
+Given = Number | Asked
 HOOK = "__cute_lab_param__"  # the cell calls it after each assignment to a parameter
 WHERE = "the cell"
 AT_TOP_LEVEL = "The cell itself fails, before its functions are looked at."
@@ -47,11 +49,12 @@ class Mods:
 
 
 def from_text(
-    text: str, namespace: Mapping[str, Any] | None = None, filename: str | None = None, params: Mapping[str, Number] | None = None
+    text: str, namespace: Mapping[str, Any] | None = None, filename: str | None = None, params: Mapping[str, Given] | None = None
 ) -> Mods:
-    """Runs the text with `namespace` in sight. `params` override numbers of the cell or the notebook, before a mod captures them."""
+    """Runs the text with `namespace` and `slider` in sight. `params` override numbers of the cell or the notebook, before a mod
+    captures them; a range makes a slider of such a number."""
     filename = filename or remember(text)
-    scope = {"__name__": "__main__", **(namespace or {})}
+    scope = {"__name__": "__main__", "slider": slider, **(namespace or {})}
     tree = _parsed(text, filename)
     own = _own_names(text, filename)
     values = Params(params or {}, own)
@@ -61,7 +64,8 @@ def from_text(
     scope[HOOK] = values.assigned
     try:
         exec(compile(values.hooked(tree), filename, "exec", dont_inherit=True), scope)
-    except CuteLabError:
+    except CuteLabError as error:
+        error.loc = error.loc or _place(error.__traceback__, filename)[0]
         raise
     except Exception as error:
         raise _failed(error, filename, scope) from error
@@ -70,7 +74,9 @@ def from_text(
     mods = {name: _mod(name, scope, tree, filename) for name in KINDS}
     if not any(mods.values()):
         raise _missing(tree, filename)
-    return Mods(mods["score_mod"], mods["mask_mod"], values.captured_by(mods, scope), scope, text, filename)
+    params = values.captured_by(mods, scope)
+    _check_sliders(mods, {name: scope.get(name) for name in own}, tree, filename)
+    return Mods(mods["score_mod"], mods["mask_mod"], params, scope, text, filename)
 
 
 def remember(text: str) -> str:
@@ -83,28 +89,36 @@ def remember(text: str) -> str:
 class Params:
     """`--param name=value`: which numbers a cell reads, and their new values in the type that the code gave them."""
 
-    def __init__(self, given: Mapping[str, Number], own: frozenset[str]) -> None:
-        self.values, self.own = dict(given), own
-        self.seen: dict[str, Number] = {}  # the numbers that the code would have used
+    def __init__(self, given: Mapping[str, Given], own: frozenset[str]) -> None:
+        self.given, self.own = given, own
+        self.values: dict[str, Number] = {}  # what the code uses
+        self.seen: dict[str, Number] = {}  # the numbers that it would have used
 
     def override(self, scope: dict[str, Any], tree: ast.Module) -> None:
         """The notebook's variables, in the cell's view of them."""
         read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        for name in self.values:
+        for name in self.given:
             if name in scope and name in read and name not in self.own:
                 scope[name] = self.assigned(name, scope[name])
 
     def assigned(self, name: str, value: object) -> Number:
-        given = self.values[name]
+        given = self.given[name]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise OptionError(f"--param {name}: `{name}` is a {type(value).__name__} in the code, only numbers can be set")
+        self.seen[name] = plain(value)
+        if isinstance(given, Asked):
+            self.values[name] = given.slider(f"--param {name}", f"--param {name}", plain(value))
+            return self.values[name]
         if isinstance(value, int) and isinstance(given, float):
             if not given.is_integer():
                 example = f"--param {name}={value}"
                 raise OptionError(f"--param {name}: `{name}` is an integer in the code, {given!r} is not", example=example)
             given = int(given)
-        self.seen[name] = value
-        self.values[name] = float(given) if isinstance(value, float) else given
+        given = float(given) if isinstance(value, float) else given
+        if isinstance(value, Slider) and given not in value.range:
+            example = f"--param {name}={shown(min(max(given, value.low), value.high))}"
+            raise OptionError(f"--param {name}: {shown(given)} is outside of the slider's {value.range}", example=example)
+        self.values[name] = value.range.at(given) if isinstance(value, Slider) else given
         return self.values[name]
 
     def hooked(self, tree: ast.Module) -> ast.Module:
@@ -112,7 +126,7 @@ class Params:
         body: list[ast.stmt] = []
         for statement in tree.body:
             body.append(statement)
-            for name in sorted(self.values.keys() & set(_bound(statement))):
+            for name in sorted(self.given.keys() & set(_bound(statement))):
                 call = ast.Call(ast.Name(HOOK, ast.Load()), [ast.Constant(name), ast.Name(name, ast.Load())], [])
                 set_again = ast.Assign([ast.Name(name, ast.Store())], call)
                 body.append(ast.fix_missing_locations(ast.copy_location(set_again, statement)))
@@ -122,21 +136,35 @@ class Params:
         numbers: dict[str, Number] = {}
         for mod in mods.values():
             numbers |= captured(mod).numbers if mod is not None else {}
-        known = [*numbers, *(name for name in sorted(self.own) if type(scope.get(name)) in (int, float))]
-        for name in self.values:
+        known = [*numbers, *(name for name in sorted(self.own) if is_number(scope.get(name)))]
+        for name in self.given:
             if name in numbers and name not in self.seen:
                 self.assigned(name, numbers[name])
             elif name not in self.seen:
-                raise _no_number(name, known, self.values[name])
+                raise _no_number(name, known, self.given[name])
         return {name: value for name, value in self.values.items() if name in numbers}
 
 
-def _no_number(name: str, known: list[str], value: Number) -> OptionError:
+def _no_number(name: str, known: list[str], value: Given) -> OptionError:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     guess = f" (did you mean '{close[0]}'?)" if close else ""
     detail = f"The cell uses the numbers {', '.join(dict.fromkeys(known))}." if known else "The cell uses no number that has a name."
-    example = f"--param {close[0]}={value}" if close else f"{name} = {value}"
+    number = f"slider({shown(value.low)}, {shown(value.high)}, {shown(value.low)})" if isinstance(value, Asked) else value
+    example = f"--param {close[0]}={value}" if close else f"{name} = {number}"
     return OptionError(f"--param {name}: no number is called '{name}'{guess}", detail=detail, example=example)
+
+
+def _check_sliders(mods: Mapping[str, Mod | None], made: Mapping[str, object], tree: ast.Module, filename: str) -> None:
+    """Each slider of the cell moves something."""
+    used = [number for mod in mods.values() if mod is not None for number in captured(mod).numbers.values()]
+    for name, value in made.items():
+        if isinstance(value, Slider) and not any(number is value for number in used):
+            at = next((s for s in reversed(tree.body) if name in _bound(s)), None)
+            kind = next(kind for kind, mod in mods.items() if mod is not None)
+            detail = "What the cell computes from it outside of the functions is a plain number that does not move. Compute it inside."
+            example = f"{_signature(kind).splitlines()[0]}    # use `{name}` in here"
+            loc = usercode.span(at, filename) if at else None
+            raise OptionError(f"the slider `{name}` moves nothing: no mod reads it", detail=detail, example=example, loc=loc)
 
 
 def _parsed(text: str, filename: str) -> ast.Module:

@@ -18,11 +18,18 @@ from cute_lab.ops import LEAVES, OPS
 from cute_lab.ops.access import literal
 
 HEADER = "import operator\n\nimport cutlass\nfrom cutlass import cute\n"
+TABLE = """
+
+def table(address, dtype, shape, stride):  # a captured tensor where it lies: what FlashAttention-4 calls aux_scalars may be an address
+    pointer = cute.make_ptr(dtype, address, cute.AddressSpace.gmem, assumed_align=dtype.width // 8)
+    return cute.make_tensor(pointer, cute.make_layout(shape, stride=stride))
+"""
+WIDE = 2**31  # elements: a table that reaches farther is indexed in 64 bits
 NAMES = {"score": "score_mod", "score_bwd": "score_mod_bwd", "mask": "mask_mod"}
 MAX_SAID = 44  # characters of the user's line in a comment: the whole fits a notebook's width
 MAX_INLINE = 72  # characters of an expression before it gets a line of its own
 PARAMETERS = "score grad b h q_idx kv_idx seqlen_info aux_tensors aux_scalars"
-RESERVED = {*PARAMETERS.split(), "cute", "cutlass", "operator", "lane", *dir(builtins)}
+RESERVED = {*PARAMETERS.split(), "cute", "cutlass", "operator", "lane", "table", *dir(builtins)}
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,7 @@ class Writer:
         return self.names["scalar", index]
 
     def size(self, table: int, dim: int) -> str:
-        place = self.tables[table].dims[dim]
-        return "1" if place is None else f"cute.size({self.table(table)}, mode=[{place}])"
+        return str(self.tables[table].original.shape[dim])
 
     def line(self, text: str, n: Node | None = None, comment: bool = True) -> None:
         loc = self.graph.origin.get(n) if n is not None else None
@@ -113,12 +119,14 @@ class Writer:
         stored = table.stored
         name = self.fresh(self.graph.names.get(n, f"{table.name}_value"))
         at = [a for a, place in zip(n.args, table.dims, strict=True) if place is not None]
+        reach = sum((size - 1) * stride for size, stride in zip(table.tensor.shape, table.tensor.stride(), strict=True))
+        wide = "cutlass.Int64({})" if reach >= WIDE else "{}"
         if not any(a in self.varying for a in at):
-            where = ", ".join(literal(a.attr) if a.is_const else f"{self.fragment(a, n)}[0]" for a in at) or "0"
+            where = ", ".join(literal(a.attr) if a.is_const else wide.format(f"{self.fragment(a, n)}[0]") for a in at) or "0"
             expression = f"cute.full_like(kv_idx, {self.table(n.attr)}[{where}], cutlass.{stored})"
             self.line(f"{name} = {expression}", n)
         else:
-            where = ", ".join(literal(a.attr) if a.is_const else f"{self.fragment(a, n)}[lane]" for a in at)
+            where = ", ".join(literal(a.attr) if a.is_const else wide.format(f"{self.fragment(a, n)}[lane]") for a in at)
             lanes = self.fresh(f"{name}_lanes")
             self.line(f"{lanes} = cute.make_rmem_tensor(kv_idx.shape, cutlass.{stored})", n, comment=False)
             self.line("for lane in cutlass.range(cute.size(kv_idx.shape), unroll_full=True):", n, comment=False)
@@ -160,10 +168,12 @@ class Writer:
                     self.names["table", key] = self.fresh(self.tables[key].name)
         for (what, i), name in sorted(self.names.items()):
             if what == "table":
-                self.line(f"{name} = aux_tensors[{i}]")
+                t = self.tables[i]
+                shape, stride = tuple(t.tensor.shape), t.tensor.stride()
+                self.line(f"{name} = table(aux_scalars[{i}], cutlass.{t.stored}, {shape}, {stride})")
             else:
                 dtype = DTYPES[self.scalars[i].dtype].cute
-                self.line(f"{name} = cute.full_like(kv_idx, aux_scalars[{i}], cutlass.{dtype})")
+                self.line(f"{name} = cute.full_like(kv_idx, aux_scalars[{len(self.tables) + i}], cutlass.{dtype})")
         for n in order:
             expression = self.expression(n)
             self.text[n] = expression if self.inline(n, uses.get(n, []), expression) else self.statement(n, expression)
@@ -200,27 +210,62 @@ def _bare(expression: str) -> str:
     return expression
 
 
-def signature(kind: str, scalars: bool) -> str:
-    names = [name for name, _ in INPUTS[kind]] + ["seqlen_info", "aux_tensors"] + (["aux_scalars"] if scalars else [])
+@dataclass(frozen=True)
+class Guard:
+    """What a target's kernel hands over beside true positions. The host hands over true positions only.
+
+    `q` and `kv`: the last position, where the kernel's tiles reach beyond it and a table would be read outside. `heads`: query heads
+    per kv head, where the kernel gives q // heads and h * heads + q % heads for q and h. `one_row`: the lanes of a call are keys of
+    one query, as in all forward kernels; the backward ones may call score_mod with four queries and one key.
+    """
+
+    q: int | None = None
+    kv: int | None = None
+    heads: int = 1
+    one_row: bool = True
+
+    def lines(self, graph: Graph) -> list[tuple[str, int]]:
+        used = {str(n.attr) for n in graph.nodes() if n.op == "input"}
+        out = []
+        if self.heads > 1 and graph.kind != "mask" and used & {"q_idx", "h"}:
+            n = self.heads
+            out += [
+                f"# {n} query heads per kv head: this kernel hands over q // {n} as q_idx and h * {n} + q % {n} as h",
+                f"q_idx = q_idx * {n} + (h - h // {n} * {n})",
+                f"h = h // {n}",
+            ]
+        read = {str(x.attr) for n in graph.nodes() if n.op == "gather" for x in toposort(n) if x.op == "input"}
+        for name, last in (("q_idx", self.q), ("kv_idx", self.kv)):
+            if last is not None and name in read:
+                out.append(f"{name} = cute.where({name} > {last}, cute.full_like({name}, {last}), {name})  # tiles reach beyond the end")
+        return [(f"    {line}", 0) for line in out]
+
+
+HOST = Guard()
+
+
+def signature(kind: str, captures: bool) -> str:
+    names = [name for name, _ in INPUTS[kind]] + ["seqlen_info", "aux_tensors"] + (["aux_scalars"] if captures else [])
     return ", ".join(names)
 
 
-def write_function(graph: Graph, tables: Sequence[Table], scalars: Sequence[Scalar], fast: bool = False) -> Writer:
-    w = Writer(graph, tables, scalars, uniform=graph.kind != "score_bwd", fast=fast)
+def write_function(graph: Graph, tables: Sequence[Table], scalars: Sequence[Scalar], fast: bool = False, one_row: bool = True) -> Writer:
+    w = Writer(graph, tables, scalars, uniform=one_row and graph.kind != "score_bwd", fast=fast)
     w.write()
     return w
 
 
-def emit(program: Program, extra: Mapping[str, Sequence[tuple[str, int]]] | None = None, fast: bool = False) -> Source:
+def emit(program: Program, extra: Mapping[str, Sequence[tuple[str, int]]] | None = None, fast: bool = False, guard: Guard = HOST) -> Source:
     """The module text with score_mod, score_mod_bwd and mask_mod, as far as the program has them, and `extra` functions."""
-    lines: list[tuple[str, int]] = [(text, 0) for text in HEADER.split("\n")[:-1]]
+    head = HEADER + TABLE if program.tables else HEADER
+    lines: list[tuple[str, int]] = [(text, 0) for text in head.split("\n")[:-1]]
     functions: list[str] = []
     for kind, graph in program.graphs().items():
         name = NAMES[kind]
         functions.append(name)
-        w = write_function(graph, program.tables, program.scalars, fast)
-        lines += [("", 0), ("", 0), ("@cute.jit", 0), (f"def {name}({signature(kind, bool(program.scalars))}):", 0)]
-        lines += [(f"    {text}", line) for text, line in w.lines]
+        w = write_function(graph, program.tables, program.scalars, fast, guard.one_row)
+        lines += [("", 0), ("", 0), ("@cute.jit", 0), (f"def {name}({signature(kind, program.captures)}):", 0)]
+        lines += guard.lines(graph) + [(f"    {text}", line) for text, line in w.lines]
     for name, body in (extra or {}).items():
         functions.append(name)
         lines += [("", 0), ("", 0), ("@cute.jit", 0), *body]

@@ -98,9 +98,9 @@ def _left_out(what: str) -> str:
     return f"This output leaves out {what} to stay under {number(CAP // 1000)} kB; `record.save(path)` keeps all."
 
 
-def _cut(mime: str, text: str) -> str:
-    """`text`, or its first lines and a sentence that says so. An open Markdown fence is closed."""
-    if mime == "image/png" or len(text.encode()) <= TEXT_CAP:
+def _cut(mime: str, text: Any) -> Any:
+    """`text`, or its first lines and a sentence that says so. An open Markdown fence is closed. Pictures and figures stay whole."""
+    if not mime.startswith("text/") or len(text.encode()) <= TEXT_CAP:
         return text
     lines, kept, used, fence = text.split("\n"), [], 0, ""
     for line in lines:

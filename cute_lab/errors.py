@@ -11,8 +11,10 @@ CuteLabError
 ├── IndexOutOfRange       a captured tensor is read outside its bounds
 ├── OptionError           a shape, dtype, parameter or magic option
 ├── GeometryError         what an architecture or FlashAttention-4 does not allow
-└── CompileError          the compiler said no, crashed or hung; the generated text is attached
-    ├── CompilerCrashed   └── CompilerTimeout
+├── CompileError          the compiler said no, crashed or hung; the generated text is attached
+│   ├── CompilerCrashed   └── CompilerTimeout
+└── DeviceError           the GPU, or the process that uses it
+    ├── DeviceMissing     ├── DeviceCrashed  └── DeviceHung
 
 A message is three class attributes with ``{fields}``: `what` (one sentence), `why` (the reason) and
 `write` (code to type instead). A user's mistake shows these and the line, and no Python stack.
@@ -254,3 +256,19 @@ class CompilerCrashed(CompileError):
 
 class CompilerTimeout(CompileError):
     write = "lab.compile({target!r}, {direction!r}, timeout=600)    # seconds"
+
+
+class DeviceError(OptionError):
+    """The GPU, or the process that uses it, can't do what was asked."""
+
+
+class DeviceMissing(DeviceError):
+    """This machine has no GPU that can do it."""
+
+
+class DeviceCrashed(DeviceError):
+    """The process on the GPU died: a CUDA error, or memory; the notebook's kernel is untouched."""
+
+
+class DeviceHung(DeviceError):
+    """The process on the GPU said nothing for too long and was ended."""

@@ -51,13 +51,11 @@ def dynamic(t: torch.Tensor) -> Any:
     return from_dlpack(t.detach()).mark_layout_dynamic()
 
 
-def aux(tables: Sequence[Table]) -> Any:
-    return tuple(argument(t.tensor) for t in tables) or None  # an empty tuple is no argument of the DSL
-
-
-def scalars(rows: Sequence[Scalar]) -> Any:
+def captures(tables: Sequence[Table], rows: Sequence[Scalar]) -> Any:
+    """aux_scalars of the generated functions: the captured tensors' addresses, then the run-time numbers."""
     types_: dict[str, Callable[[Any], Any]] = {"i32": cutlass.Int32, "f32": cutlass.Float32}
-    return tuple(types_[s.dtype](s.value) for s in rows) or None
+    addresses = (cutlass.Int64(t.tensor.data_ptr()) for t in tables)
+    return (*addresses, *(types_[s.dtype](s.value) for s in rows)) or None  # an empty tuple is no argument of the DSL
 
 
 _built: dict[Any, Any] = {}
@@ -75,7 +73,7 @@ def compiled(kernel: Any, text: str, function: str, arguments: Sequence[Any], ke
 
 
 def layout_key(tables: Sequence[Table], rows: Sequence[Scalar]) -> Any:
-    return tuple((tuple(t.tensor.shape), t.tensor.stride(), t.tensor.dtype) for t in tables), tuple(s.dtype for s in rows)
+    return len(tables), tuple(s.dtype for s in rows)  # a table's layout stands in the text
 
 
 def spread(run: Callable[[int, int], None], count: int, least: int = 1) -> None:
@@ -116,7 +114,7 @@ def over_rows(
     count = rows.shape[0]
     if count == 0 or kv.numel() == 0:
         return
-    data = [*(dynamic(b.view(-1)) for b in buffers), dynamic(rows), dynamic(kv), aux(tables), scalars(values)]
+    data = [*(dynamic(b.view(-1)) for b in buffers), dynamic(rows), dynamic(kv), captures(tables, values)]
     zero = cutlass.Int32(0)
     run = compiled(kernel, text, function, [*data, zero, zero], layout_key(tables, values), lanes)
     spread(lambda a, b: run(*data, cutlass.Int32(a), cutlass.Int32(b)), count, least=max(1, 4096 // kv.numel()))
@@ -178,14 +176,16 @@ def evaluate_all(
     graphs: Sequence[Graph], tables: Sequence[Table], values: Sequence[Scalar], scores: torch.Tensor, kv: torch.Tensor, lanes: int = 4
 ) -> list[torch.Tensor]:
     """The generated text of many graphs of kind "score" at once, each in its own dtype; q_idx is each vector's first kv_idx, b = h = 0."""
-    text = cutedsl.HEADER
+    text = cutedsl.HEADER + cutedsl.TABLE
     for i, graph in enumerate(graphs):
         body = cutedsl.write_function(graph, tables, values).lines
-        text += f"\n\n@cute.jit\ndef mod_{i}({cutedsl.signature('score', bool(values))}):\n" + "".join(f"    {line}\n" for line, _ in body)
+        text += f"\n\n@cute.jit\ndef mod_{i}({cutedsl.signature('score', bool(tables or values))}):\n" + "".join(
+            f"    {line}\n" for line, _ in body
+        )
     scope = load(text)
     stored = [torch.uint8 if g.output.dtype == "bool" else getattr(torch, DTYPES[g.output.dtype].torch) for g in graphs]
     outs = [torch.zeros(kv.numel(), dtype=d) for d in stored]
-    data = [tuple(dynamic(o) for o in outs), dynamic(scores), dynamic(kv), aux(tables), scalars(values)]
+    data = [tuple(dynamic(o) for o in outs), dynamic(scores), dynamic(kv), captures(tables, values)]
     with _compile_lock:
         run = cute.compile(host_kernels.evaluate_all, tuple(getattr(scope, f"mod_{i}") for i in range(len(graphs))), *data, lanes)
     run(*data)

@@ -8,11 +8,11 @@ import cutlass
 from cutlass import cute
 
 
-def call(mod, lead, b, h, q, kv, aux, scalars):  # type: ignore[no-untyped-def]
+def call(mod, lead, b, h, q, kv, captures):  # type: ignore[no-untyped-def]
     """The argument list of a generated function: `lead` is (), (score,) or (grad, score)."""
-    if cutlass.const_expr(scalars is None):
-        return mod(*lead, b, h, q, kv, None, aux)
-    return mod(*lead, b, h, q, kv, None, aux, scalars)
+    if cutlass.const_expr(captures is None):
+        return mod(*lead, b, h, q, kv, None, None)
+    return mod(*lead, b, h, q, kv, None, None, captures)
 
 
 def vector(tensor, offset, V):  # type: ignore[no-untyped-def]
@@ -26,8 +26,7 @@ def score_rows(  # type: ignore[no-untyped-def]
     O: cute.Tensor,
     rows: cute.Tensor,
     kv: cute.Tensor,
-    aux,
-    scalars,
+    captures,
     first: cutlass.Int32,
     last: cutlass.Int32,
     V: cutlass.Constexpr,
@@ -41,7 +40,7 @@ def score_rows(  # type: ignore[no-untyped-def]
         base = cutlass.Int64(r) * n
         for c in range(0, (n + V - 1) // V):
             j = min(c * V, n - V)
-            result = call(mod, (vector(S, base + j, V).load(),), b, h, q, vector(kv, j, V).load(), aux, scalars)
+            result = call(mod, (vector(S, base + j, V).load(),), b, h, q, vector(kv, j, V).load(), captures)
             vector(O, base + j, V).store(result)
 
 
@@ -53,8 +52,7 @@ def grad_rows(  # type: ignore[no-untyped-def]
     O: cute.Tensor,
     rows: cute.Tensor,
     kv: cute.Tensor,
-    aux,
-    scalars,
+    captures,
     first: cutlass.Int32,
     last: cutlass.Int32,
     V: cutlass.Constexpr,
@@ -69,7 +67,7 @@ def grad_rows(  # type: ignore[no-untyped-def]
         for c in range(0, (n + V - 1) // V):
             j = min(c * V, n - V)
             lead = (vector(G, base + j, V).load(), vector(S, base + j, V).load())
-            vector(O, base + j, V).store(call(mod, lead, b, h, q, vector(kv, j, V).load(), aux, scalars))
+            vector(O, base + j, V).store(call(mod, lead, b, h, q, vector(kv, j, V).load(), captures))
 
 
 @cute.jit
@@ -78,8 +76,7 @@ def mask_rows(  # type: ignore[no-untyped-def]
     O: cute.Tensor,
     rows: cute.Tensor,
     kv: cute.Tensor,
-    aux,
-    scalars,
+    captures,
     first: cutlass.Int32,
     last: cutlass.Int32,
     V: cutlass.Constexpr,
@@ -94,7 +91,7 @@ def mask_rows(  # type: ignore[no-untyped-def]
         base = cutlass.Int64(r) * n
         for c in range(0, (n + V - 1) // V):
             j = min(c * V, n - V)
-            keep = call(mod, (), b, h, q, vector(kv, j, V).load(), aux, scalars)
+            keep = call(mod, (), b, h, q, vector(kv, j, V).load(), captures)
             vector(O, base + j, V).store(cute.where(keep, one, cute.zeros_like(one)))
 
 
@@ -104,8 +101,7 @@ def packed_rows(  # type: ignore[no-untyped-def]
     O: cute.Tensor,
     rows: cute.Tensor,
     kv: cute.Tensor,
-    aux,
-    scalars,
+    captures,
     first: cutlass.Int32,
     last: cutlass.Int32,
     V: cutlass.Constexpr,
@@ -119,7 +115,7 @@ def packed_rows(  # type: ignore[no-untyped-def]
         q = cute.full((V,), rows[r, 2], cutlass.Int32)
         base = cutlass.Int64(r) * (n // 32)
         for c in range(0, n // V):
-            packed = call(mod, (), b, h, q, vector(kv, c * V, V).load(), aux, scalars)
+            packed = call(mod, (), b, h, q, vector(kv, c * V, V).load(), captures)
             for w in cutlass.range_constexpr(words):
                 O[base + c * words + w] = packed[w]
 
@@ -129,8 +125,7 @@ def count_blocks(  # type: ignore[no-untyped-def]
     mod: cutlass.Constexpr,
     C: cute.Tensor,
     at: cute.Tensor,
-    aux,
-    scalars,
+    captures,
     b: cutlass.Int32,
     h: cutlass.Int32,
     Sq: cutlass.Int32,
@@ -161,15 +156,15 @@ def count_blocks(  # type: ignore[no-untyped-def]
             qv = cute.full((V,), q, cutlass.Int32)
             for k in range(0, (BN + V - 1) // V):
                 kv = iota + (j * BN + k * V)
-                keep = call(mod, (), bv, hv, qv, cute.where(kv > top, top, kv), aux, scalars)
+                keep = call(mod, (), bv, hv, qv, cute.where(kv > top, top, kv), captures)
                 sums.store(sums.load() + cute.where(keep & (kv < end), one, zero))
         C[n] = sums.load().reduce(cute.ReductionOp.ADD, cutlass.Int32(0), 0)
 
 
-def store_all(mods, outs, s, zero, q, k, aux, scalars, offset, V):  # type: ignore[no-untyped-def]
+def store_all(mods, outs, s, zero, q, k, captures, offset, V):  # type: ignore[no-untyped-def]
     """A Python loop, run while the program is built."""
     for mod, out in zip(mods, outs, strict=True):
-        value = call(mod, (s,), zero, zero, q, k, aux, scalars)
+        value = call(mod, (s,), zero, zero, q, k, captures)
         if value.dtype == cutlass.Boolean:
             value = cute.where(value, cute.full((V,), 1, cutlass.Uint8), cute.full((V,), 0, cutlass.Uint8))
         vector(out, offset, V).store(value)
@@ -181,8 +176,7 @@ def evaluate_all(  # type: ignore[no-untyped-def]
     outs,
     S: cute.Tensor,
     kv: cute.Tensor,
-    aux,
-    scalars,
+    captures,
     V: cutlass.Constexpr,
 ):
     """outs[i][:] = mods[i](score, b=0, h=0, q_idx, kv_idx) for many small functions at once (tests of the op table).
@@ -193,4 +187,4 @@ def evaluate_all(  # type: ignore[no-untyped-def]
         k = vector(kv, c * V, V).load()
         s = vector(S, c * V, V).load()
         q = cute.full((V,), kv[c * V], cutlass.Int32)
-        store_all(mods, outs, s, zero, q, k, aux, scalars, c * V, V)
+        store_all(mods, outs, s, zero, q, k, captures, c * V, V)

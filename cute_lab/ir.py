@@ -15,6 +15,7 @@ bounds is its record in `ops`; this file knows no op.
 from __future__ import annotations
 
 import struct
+import threading
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -93,6 +94,7 @@ class Node:
 
 
 _nodes: weakref.WeakValueDictionary[tuple[Any, ...], Node] = weakref.WeakValueDictionary()
+_nodes_lock = threading.Lock()
 
 
 def _attr_key(attr: Any) -> Any:
@@ -103,11 +105,12 @@ def _attr_key(attr: Any) -> Any:
 def node(op: str, dtype: str, args: tuple[Node, ...] = (), attr: Any = None) -> Node:
     """The one node with these fields: built twice, it is the same object."""
     key = (op, dtype, args, _attr_key(attr))
-    found = _nodes.get(key)
-    if found is None:
-        found = Node(op, dtype, args, attr, key)
-        _nodes[key] = found
-    return found
+    with _nodes_lock:  # sliders trace on a thread of their own
+        found = _nodes.get(key)
+        if found is None:
+            found = Node(op, dtype, args, attr, key)
+            _nodes[key] = found
+        return found
 
 
 def const(value: float | int | bool, dtype: str) -> Node:
@@ -144,6 +147,7 @@ class Table:
     dims: tuple[int | None, ...]
     dtype: str
     trained: bool = False  # it requires a gradient, which it will not get
+    source: torch.Tensor | None = None  # the user's own, where `original` is its copy on the host
 
     @property
     def stored(self) -> str:
@@ -198,6 +202,11 @@ class Program:
     mask: Graph | None = None
     tables: tuple[Table, ...] = ()
     scalars: tuple[Scalar, ...] = ()
+
+    @property
+    def captures(self) -> bool:
+        """Do the generated functions take aux_scalars: addresses of tables, then run-time numbers?"""
+        return bool(self.tables or self.scalars)
 
     def graphs(self) -> dict[str, Graph]:
         named = {"score": self.score, "score_bwd": self.score_bwd, "mask": self.mask}

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cute_lab import advice, attend, build, check, cutedsl, host, packed, reports, shapes, stages, targets, verify
-from cute_lab.blocks import BlockMap, classify, unmasked
+from cute_lab import advice, applied, build, check, cutedsl, maps, packed, reports, shapes, stages, targets, verify
+from cute_lab.blocks import BlockMap
 from cute_lab.capture import Mod, Number
-from cute_lab.errors import GeometryError, MissingMod, OptionError
+from cute_lab.errors import MissingMod, OptionError
 from cute_lab.generated import Generated
 from cute_lab.ir import INPUTS, Program
+from cute_lab.live import Live
 from cute_lab.record import Cell, Record, Shape
 from cute_lab.trace import Traced
-from cute_lab.trace import build as trace_variant
 
-ANY_BLOCK = (128, 128)  # FlexAttention's own default, where no target has a kernel
+if TYPE_CHECKING:
+    from cute_lab.panel import Panel
+
 DEFAULT_TARGETS = ("sm_90a", "sm_100a")
 
 
@@ -83,25 +85,26 @@ class Lab:
         self.score_mod, self.mask_mod, self.shape, self.targets = score_mod, mask_mod, shape, target_names
         self.block, self.fast_math, self.name, self.cell = block, fast_math, name, cell
         self.given = dict(params)
-        self.traced = self._trace()
-        check.program(self.traced.program, shape)
+        self.live = Live(score_mod, mask_mod, shape, self.given, fast_math)
+        check.program(self._fresh(), shape)
 
-    def _trace(self) -> Traced:
-        return trace_variant(self.score_mod, self.mask_mod, self.shape, self.given, fast=self.fast_math)
+    @property
+    def traced(self) -> Traced:
+        """The last trace."""
+        return self.live.traced or self.live.now()
 
     def _fresh(self) -> Program:
         """The program for what the captures hold now."""
-        self.traced = self._trace()
-        return self.traced.program
+        return self.live.now().program
 
     @property
     def mods(self) -> dict[str, Mod]:
         """The functions with this lab's parameters in place of what they captured."""
-        from cute_lab.capture import captured, with_numbers
+        from cute_lab.capture import captured, ranges, with_numbers
 
         found = {"score": self.score_mod, "mask": self.mask_mod}
         return {
-            kind: with_numbers(m, {n: v for n, v in self.given.items() if n in captured(m).numbers}) if self.given else m
+            kind: with_numbers(m, {n: v for n, v in self.given.items() if n in captured(m).numbers}) if self.given or ranges(m) else m
             for kind, m in found.items()
             if m is not None
         }
@@ -145,17 +148,21 @@ class Lab:
 
     def with_params(self, **values: Number) -> Lab:
         """The same variant with other values for captured numbers."""
-        return Lab(
-            self.score_mod,
-            self.mask_mod,
-            self.shape,
-            self.targets,
-            {**self.given, **values},
-            self.block,
-            self.fast_math,
-            self.name,
-            self.cell,
-        )
+        return self._like_this(params={**self.given, **values})
+
+    def with_fast_math(self) -> Lab:
+        """The same variant with approximate functions and reciprocals."""
+        return self._like_this(fast_math=True)
+
+    def with_shape(self, **sizes: int) -> Lab:
+        """The same variant at other sizes. Skv follows Sq, and Hkv follows H, where they were equal."""
+        from cute_lab.bench import shapes as swept
+
+        return self._like_this(shape=swept(self.shape, sizes)[0])
+
+    def _like_this(self, **other: Any) -> Lab:
+        now: dict[str, Any] = {"shape": self.shape, "params": self.given, "fast_math": self.fast_math} | other
+        return Lab(self.score_mod, self.mask_mod, target_names=self.targets, block=self.block, name=self.name, cell=self.cell, **now)
 
     # -- running the generated code on the CPU --------------------------------------------------------------------------
     def generated(self) -> Generated:
@@ -164,67 +171,74 @@ class Lab:
 
     def apply_score(self, scores: torch.Tensor) -> torch.Tensor:
         """score_mod over float32 [B, H, Sq, Skv] by running the generated CuTeDSL; without a score_mod, the scores."""
-        code, flat = self.generated(), shapes.scores(self.shape, scores, "scores")
-        return self._like(flat.clone() if code.program.score is None else code.score(flat, *self._grid()))
+        return applied.score(self, scores)
 
     def apply_score_grad(self, grad: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """The generated backward: gradient of the modified scores -> gradient of the scores, both float32 [B, H, Sq, Skv]."""
-        code, flat = self.generated(), shapes.scores(self.shape, scores, "scores")
-        flat_grad = shapes.scores(self.shape, grad, "grad")
-        return self._like(flat_grad.clone() if code.program.score_bwd is None else code.grad(flat_grad, flat, *self._grid()))
+        return applied.score_grad(self, grad, scores)
 
     def apply_mask(self, q: slice | None = None, kv: slice | None = None) -> torch.Tensor:
         """mask_mod over all positions, or over a slice of queries and keys: bool [B, H, len(q), len(kv)]; all True without one."""
-        code = self.generated()
-        qs, kvs = range(self.shape.Sq)[q or slice(None)], range(self.shape.Skv)[kv or slice(None)]
-        shapes.fits(self.shape, len(qs), len(kvs))
-        full = (self.shape.B, self.shape.H, len(qs), len(kvs))
-        if code.program.mask is None:
-            return torch.ones(full, dtype=torch.bool)
-        rows = host.grid_rows(range(self.shape.B), range(self.shape.H), qs)
-        return code.mask(rows, torch.tensor(list(kvs), dtype=torch.int32)).view(full)
+        return applied.mask(self, q, kv)
 
     def run(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float | None = None, return_lse: bool = False
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        *,
+        scale: float | None = None,
+        return_lse: bool = False,
+        tried: bool = True,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Attention on the CPU with the generated code: q [B, H, Sq, D], k and v [B, Hkv, Skv, D] -> [B, H, Sq, D]; autograd works.
+        """Attention with the generated code: q [B, H, Sq, D], k and v [B, Hkv, Skv, D] -> [B, H, Sq, D]; autograd works.
 
+        CPU tensors: the generated code by the host JIT, any float dtype. CUDA tensors: FlashAttention-4, bf16 or fp16, forward and
+        backward; a text that is new is compiled, run and checked in another process before it runs here (`tried=False` skips that).
         Scores are q @ k.T * scale (1 / sqrt(D)) in float32. `lse` is the natural logarithm of the row sums, float32 [B, H, Sq].
         """
-        shapes.attention_inputs(self.shape, q, k, v)
-        code = self.generated()
-        untrained = [t.name for t in code.program.tables if t.trained] if torch.is_grad_enabled() else []
-        if untrained:
-            warnings.warn(f"captured tensors get no gradient, only q, k and v do: {', '.join(untrained)}", stacklevel=2)
-        out, lse = attend.attend(code, q, k, v, scale)
-        return (out, lse) if return_lse else out
+        from cute_lab import running
+
+        return running.run(self, q, k, v, scale, return_lse, tried)
+
+    def bench(
+        self,
+        against: Iterable[str] | None = None,
+        *,
+        B: int | Sequence[int] | None = None,
+        H: int | Sequence[int] | None = None,
+        Hkv: int | Sequence[int] | None = None,
+        Sq: int | Sequence[int] | None = None,
+        D: int | Sequence[int] | None = None,
+        directions: Sequence[str] = ("forward", "forward+backward"),
+        rounds: int = 10,
+        seed: int = 0,
+        device: str | None = None,
+        quiet: bool = False,
+    ) -> Record:
+        """Checks and times this variant beside its baselines on a GPU; sizes given as lists are swept. Stop keeps what is complete.
+
+        `against` are names of cute_lab/baselines (all that need no minutes of tuning), `directions` of "forward", "backward" and
+        "forward+backward", `rounds` samples per contender (0 only checks), `device` like "cuda:1", or "cpu", which times the host
+        code and says nothing about a GPU. Returns the record with `bench` in it; raises DeviceMissing where there is no GPU.
+        """
+        from cute_lab import bench
+
+        return bench.bench(self, against, {"B": B, "H": H, "Hkv": Hkv, "Sq": Sq, "D": D}, directions, rounds, seed, device, quiet)
 
     # -- proof, blocks, machine code ------------------------------------------------------------------------------------
     def verify(self) -> verify.Verification:
-        """The generated code, run on the host, against torch's eager evaluation: every position of small grids, else a sample."""
+        """The generated code, run on the against torch's eager evaluation: every position of small grids, else a sample."""
         program = self._fresh()
         check.program(program, self.shape)
         return verify.verify(program, cutedsl.emit(program, fast=self.fast_math).text, self.mods, self.shape)
 
     def blocks(self, block: tuple[int, int] | int | None = None) -> BlockMap:
         """The mask's block map at `block` (query rows, keys); None takes the first target's kernel's own block."""
-        program = self._fresh()
-        size = (block, block) if isinstance(block, int) else block or self.block or self._default_block()
+        size = (block, block) if isinstance(block, int) else block or self.block or maps.default_block(self)
         shapes.block(size)
-        if program.mask is None:
-            return unmasked(self.shape, size, _everything)
-        check.program(program, self.shape)
-        text = cutedsl.emit(program, fast=self.fast_math).text
-        return classify(program, text, self.shape, size, self.mods["mask"])
-
-    def _default_block(self) -> tuple[int, int]:
-        """The block of the first target that has a kernel for this head dimension."""
-        for name in self.targets:
-            try:
-                return self.block_of(name)
-            except GeometryError:
-                continue
-        return ANY_BLOCK
+        found: BlockMap = self.live.remember(("blocks", size), lambda: maps.of(self, size))
+        return found
 
     def block_of(self, target: str, direction: str = "forward") -> tuple[int, int]:
         """The sparse block that FlashAttention-4's kernel for this target uses."""
@@ -263,15 +277,11 @@ class Lab:
         display.show(record, views)
         return record
 
-    # -- helpers ----------------------------------------------------------------------------------------------------------
-    def _grid(self) -> tuple[torch.Tensor, torch.Tensor]:
-        return host.grid_rows(range(self.shape.B), range(self.shape.H), range(self.shape.Sq)), torch.arange(
-            self.shape.Skv, dtype=torch.int32
-        )
+    def panel(self, retime: Callable[[Lab], str] | None = None) -> Panel:
+        """Its sliders, to show and to move; the same ones until they are closed. `retime` times a Lab on the GPU, in words."""
+        from cute_lab import panel
 
-    def _like(self, flat: torch.Tensor) -> torch.Tensor:
-        s = self.shape
-        return flat.view(s.B, s.H, s.Sq, s.Skv)
+        return panel.of(self, retime)
 
     def __repr__(self) -> str:
         s = self.shape
@@ -281,7 +291,3 @@ class Lab:
             + (f" Hkv{s.Hkv}" if s.Hkv != s.H else "")
             + f" Sq{s.Sq} Skv{s.Skv} D{s.D} {s.dtype}>"
         )
-
-
-def _everything(b: torch.Tensor, h: torch.Tensor, q_idx: torch.Tensor, kv_idx: torch.Tensor) -> torch.Tensor:
-    return q_idx >= 0

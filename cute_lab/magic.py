@@ -5,6 +5,7 @@ The equal of `cute_lab.attention(...)`. Mistakes are raised, never printed; an u
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
@@ -47,13 +48,36 @@ class CuteMagics(Magics):
         lab = attention(mods.score_mod, mods.mask_mod, **shape, **wanted, name=out, cell=record_cell)
         mods.forget_unused()
         shell.user_ns[out] = lab
+        live = _sliders(lab) if shell.has_trait("kernel") else None
         names = given.get("--views")
         shown: tuple[str, ...] = ()
         compiled = targets or NONE not in given.get("--target", ())
         if not compiled or shell.has_trait("kernel"):
             shown = display.show(lab.record(()), names)  # the proof at once,
+            if live:
+                live.refresh()
         if compiled:  # the machine code joins it when it is there; a terminal can't replace and waits
-            display.show(lab.record(backward="--backward" in given), names, replace=shown)
+            shown = display.show(lab.record(backward="--backward" in given), names, replace=shown)
+            if live:
+                live.refresh()  # its cost is known now
+        if "--bench" in given:
+            record = lab.record(None if compiled else (), "--backward" in given)
+            record = dataclasses.replace(record, bench=lab.bench(given.get("--against")).bench)
+            display.show(record, names, replace=shown)  # the summary has the speed now
+            display.show(record, ("throughput", "timings"))
+
+
+def _sliders(lab: Any) -> Any:
+    """The panel, above the card, where the cell declares sliders. It starts to work when the card is there: not both at once."""
+    from cute_lab import stopwatch
+    from cute_lab.panel import Panel
+    from cute_lab.steps import ranges_of
+
+    if not ranges_of(lab):
+        return None
+    panel = Panel(lab, *stopwatch.default())
+    panel.show()
+    return panel
 
 
 CuteMagics.cute_attention.__doc__ = PARSER.format_help()

@@ -10,10 +10,12 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
+from cute_lab import sliders
 from cute_lab.errors import OptionError
 from cute_lab.targets import TARGETS
 from cute_lab.views import views
@@ -76,8 +78,10 @@ def view_names(flag: str, text: str) -> list[str]:
     return [choice(flag, name, _views()) for name in text.split(",") if name]
 
 
-def param(flag: str, text: str) -> tuple[str, int | float]:
+def param(flag: str, text: str) -> tuple[str, int | float | sliders.Asked]:
     name, _, value = text.partition("=")
+    if name.isidentifier() and ".." in value:
+        return name, sliders.read(f"{flag} {name}", value, f"{flag} {name}=64..4096:64")
     for kind in (int, float):
         try:
             if name.isidentifier():
@@ -85,7 +89,8 @@ def param(flag: str, text: str) -> tuple[str, int | float]:
         except ValueError:
             continue
     example = f"{flag} {name if name.isidentifier() else 'window'}=512"
-    raise OptionError(f"{flag}: {text!r} is not name=number", detail="A number that the cell uses, and its value.", example=example)
+    detail = "A number that the cell uses, and its value or the range of a slider."
+    raise OptionError(f"{flag}: {text!r} is not name=number", detail=detail, example=example)
 
 
 def variable(flag: str, text: str) -> str:
@@ -100,6 +105,16 @@ def _targets() -> list[str]:
 
 def _views() -> list[str]:
     return [view.name for view in views()]
+
+
+def contenders(flag: str, text: str) -> list[str]:
+    return [choice(flag, name, _contenders()) for name in text.split(",") if name]
+
+
+def _contenders() -> list[str]:
+    """The files of cute_lab/baselines: their names alone need no torch."""
+    folder = Path(__file__).parent / "baselines"
+    return sorted(path.stem for path in folder.glob("[a-z]*.py"))
 
 
 def _no_values() -> list[str]:
@@ -141,7 +156,21 @@ OPTIONS = {
             "--block", "QxKV", "128x128", "sparse block (what the target's kernel uses)", block, lambda: ["128x128", "64x128", "256x128"]
         ),
         Option(
-            "--param", "NAME=VALUE", "window=512", "another value for a number that the cell uses; repeat it for several", param, many=True
+            "--param",
+            "NAME=VALUE",
+            "window=512",
+            "another value for a number that the cell uses, or a slider: window=64..4096:64; repeat it for several",
+            param,
+            many=True,
+        ),
+        Option(
+            "--against",
+            "LIST",
+            "flex_triton,flex_flash",
+            "what --bench measures it beside (all that need no minutes of tuning)",
+            contenders,
+            _contenders,
+            listed=True,
         ),
         Option("--out", "NAME", "lab", "the notebook variable that gets the Lab (lab)", variable),
         Option("--views", "LIST", "summary,mask", "what to show and in which order (summary,mask,source)", view_names, _views, listed=True),
@@ -149,6 +178,7 @@ OPTIONS = {
 }
 SWITCHES = {
     "--backward": "compile the backward kernels too",
+    "--bench": "check and time it on this machine's GPU, beside what people would use instead",
     "--fast-math": "print approximate functions and reciprocals: fewer instructions, less exact",
     "--help": "this text",
 }
@@ -240,5 +270,11 @@ def numbers_of(text: str) -> list[str]:
         body = ast.parse(text.partition("\n")[2]).body
     except SyntaxError:
         return []
-    numbers = [s for s in body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Constant) and type(s.value.value) in (int, float)]
+    numbers = [s for s in body if isinstance(s, ast.Assign) and _is_number(s.value)]
     return [f"{name.id}=" for s in numbers for name in s.targets if isinstance(name, ast.Name)]
+
+
+def _is_number(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).split(".")[-1] == "slider"
+    return isinstance(value, ast.Constant) and type(value.value) in (int, float)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cute_lab.cutedsl import Writer, _bare, signature
+from cute_lab.cutedsl import HOST, Guard, Writer, _bare, signature
 from cute_lab.ir import Graph, Node, Program, const, node, toposort
 from cute_lab.ops import OPS
 
@@ -151,7 +151,7 @@ def form(program: Program) -> Form | None:
     return Form(*(tuple(dict.fromkeys(x)) for x in (packer.runs, packer.uniform, packer.lanes)))
 
 
-def function(program: Program, name: str) -> Sequence[tuple[str, int]]:
+def function(program: Program, name: str, guard: Guard = HOST) -> Sequence[tuple[str, int]]:
     """The packed mask_mod as lines of text with the user's line of each."""
     graph = program.mask
     assert graph is not None
@@ -179,8 +179,8 @@ def function(program: Program, name: str) -> Sequence[tuple[str, int]]:
         line(f"    {run} = ((cutlass.Int64(1) << cutlass.min(cutlass.max({count}, 0), 32)) - 1).to(cutlass.Uint32)", n)
     line(f"    words[word] = {result}", graph.output)
     line("return words")
-    head = f"def {name}({signature('mask', bool(program.scalars))}):"
-    return [(head, 0), *((f"    {t}", number) for t, number in writer.lines)]
+    head = f"def {name}({signature('mask', program.captures)}):"
+    return [(head, 0), *guard.lines(graph), *((f"    {t}", number) for t, number in writer.lines)]
 
 
 def functions(program: Program) -> dict[str, Sequence[tuple[str, int]]]:

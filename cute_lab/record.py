@@ -1,6 +1,6 @@
 """A run as frozen dataclasses <-> JSON. Strict at the border, free of torch: views and the front end need nothing else.
 
-record  = schema kind name created seconds cell shape params source stages checks blocks? targets notes timings
+record  = schema kind name created seconds cell shape params source stages checks blocks? targets notes bench?
           environment hash
 source  = text user_lines functions    line i+1 of text comes from the cell's line user_lines[i]; 0: from no line
 blocks  = block sizes, counts, data    kinds [Bm, Hm, nq, nkv], 0 empty, 1 partial, 2 full; four in a byte from the
@@ -32,11 +32,15 @@ from cute_lab.environment import environment as environment
 from cute_lab.environment import now as now
 from cute_lab.environment import version as version
 from cute_lab.errors import OptionError
+from cute_lab.measurement import Bench
+from cute_lab.measurement import Shape as Shape
 
-SCHEMA = 1
+SCHEMA = 2
 MIME = "application/vnd.cute-lab.v1+json"
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
-MIGRATIONS: dict[int, Migration] = {}  # n -> turns an object of schema n into one of schema n + 1
+MIGRATIONS: dict[int, Migration] = {  # n -> turns an object of schema n into one of schema n + 1
+    1: lambda old: {**{name: value for name, value in old.items() if name != "timings"}, "bench": None},  # `timings` was reserved
+}
 
 
 @dataclass(frozen=True)
@@ -45,17 +49,6 @@ class Cell:
     magic: str  # the %% line as typed; empty for the function API
     name: str
     first_line: int = 1
-
-
-@dataclass(frozen=True)
-class Shape:
-    B: int
-    H: int
-    Hkv: int
-    Sq: int
-    Skv: int
-    D: int
-    dtype: str
 
 
 @dataclass(frozen=True)
@@ -210,15 +203,6 @@ class TargetReport:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """One contender's raw samples. Reserved: nothing fills it in schema 1."""
-
-    contender: str
-    direction: Literal["forward", "backward"]
-    samples_us: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Record:
     schema: int
     kind: Literal["attention"]
@@ -234,7 +218,7 @@ class Record:
     blocks: BlockSummary | None
     targets: tuple[TargetReport, ...]
     notes: tuple[Note, ...]
-    timings: tuple[Timing, ...]
+    bench: Bench | None
     environment: dict[str, str]
     hash: str  # digest(source.text, shape)
 
@@ -246,6 +230,12 @@ class Record:
     def save(self, path: str | Path) -> None:
         text = json.dumps(to_json(self), ensure_ascii=False, allow_nan=False, indent=1)
         Path(path).write_text(text + "\n", encoding="utf-8")
+
+    def show(self, *views: str) -> None:
+        """Displays the named views (summary, mask and source without a name); prints them outside of a notebook."""
+        from cute_lab import display
+
+        display.show(self, views or None)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         from cute_lab.display import bundles  # a record is below its display; only IPython's protocol looks up

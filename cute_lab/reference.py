@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
-from cute_lab.capture import Mod
+from cute_lab.capture import Mod, captured
 
 CHUNK = 1 << 22  # positions at once: a few float32 temporaries of 16 MB
 
 
-def _over(mod: Mod, score: bool) -> Callable[..., Any]:
+def over(mod: Mod, score: bool) -> Callable[..., Any]:
     lead = (0,) if score else ()
     inner = torch.vmap(mod, in_dims=(*lead, None, None, None, 0))
     return torch.vmap(inner, in_dims=(*lead, 0, 0, 0, None))
@@ -29,6 +29,12 @@ def eager() -> Iterator[None]:
         yield
 
 
+def home(mod: Mod) -> torch.device:
+    """Where the mod's captured tensors lie: positions must lie there too, as in FlexAttention."""
+    devices = [t.device for _, t in captured(mod).tensors if t.dim() or t.device.type != "cpu"]
+    return devices[0] if devices else torch.device("cpu")
+
+
 def _chunks(rows: torch.Tensor, n: int) -> list[slice]:
     step = max(1, CHUNK // max(n, 1))
     return [slice(i, min(i + step, len(rows))) for i in range(0, len(rows), step)]
@@ -40,34 +46,34 @@ def _columns(rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 def score(mod: Mod, scores: torch.Tensor, rows: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
     """score_mod over rows [R, 3] (b, h, q) and kv [N]: scores float32 [R, N] -> float32 [R, N]."""
-    f = _over(mod, True)
+    f, at = over(mod, True), home(mod)
     out = torch.empty_like(scores)
     with eager(), torch.no_grad():
         for part in _chunks(rows, kv.numel()):
-            out[part] = f(scores[part], *_columns(rows[part]), kv)
+            out[part] = f(scores[part].to(at), *_columns(rows[part].to(at)), kv.to(at)).to(out.device)
     return out
 
 
 def grad(mod: Mod, grads: torch.Tensor, scores: torch.Tensor, rows: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
     """The vector-Jacobian product by autograd through the eager evaluation."""
-    f = _over(mod, True)
+    f, at = over(mod, True), home(mod)
     out = torch.zeros_like(scores)
     with eager():
         for part in _chunks(rows, kv.numel()):
-            leaf = scores[part].clone().requires_grad_()
-            value = f(leaf, *_columns(rows[part]), kv)
+            leaf = scores[part].to(at, copy=True).requires_grad_()
+            value = f(leaf, *_columns(rows[part].to(at)), kv.to(at))
             if value.requires_grad:
-                (g,) = torch.autograd.grad(value, leaf, grads[part].to(value.dtype), allow_unused=True)
+                (g,) = torch.autograd.grad(value, leaf, grads[part].to(at, value.dtype), allow_unused=True)
                 if g is not None:
-                    out[part] = g
+                    out[part] = g.to(out.device)
     return out
 
 
 def mask(mod: Mod, rows: torch.Tensor, kv: torch.Tensor) -> torch.Tensor:
     """mask_mod over rows and kv: bool [R, N]."""
-    f = _over(mod, False)
+    f, at = over(mod, False), home(mod)
     out = torch.empty((len(rows), kv.numel()), dtype=torch.bool)
     with eager(), torch.no_grad():
         for part in _chunks(rows, kv.numel()):
-            out[part] = f(*_columns(rows[part]), kv)
+            out[part] = f(*_columns(rows[part].to(at)), kv.to(at)).to(out.device)
     return out

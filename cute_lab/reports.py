@@ -6,10 +6,10 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from cute_lab import advice, build, cutedsl, packed
-from cute_lab.errors import CompilerCrashed, CompilerTimeout, CuteLabError
-from cute_lab.ir import DTYPES, Program, toposort
+from cute_lab.errors import CompilerCrashed, CompilerTimeout, CuteLabError, GeometryError
+from cute_lab.ir import DTYPES, Program
 from cute_lab.record import SCHEMA, Cell, LineCost, Note, Param, Record, Shape, Source, Stages, TargetReport, digest, environment, now
-from cute_lab.targets import Target, skips_blocks
+from cute_lab.targets import DIRECTIONS, Target, skips_blocks, tile_rule
 
 if TYPE_CHECKING:
     from cute_lab.lab import Lab
@@ -24,8 +24,8 @@ def spec(program: Program, shape: Shape, target: Target, direction: str, block: 
     pack = program.mask is not None and forward and PACKED_LANES in target.mask_vecs
     graphs = {k: g for k, g in program.graphs().items() if k != "mask" or not pack}
     kept = Program(graphs.get("score"), graphs.get("score_bwd"), graphs.get("mask"), program.tables, program.scalars)
-    source = cutedsl.emit(kept, {"mask_mod": packed.function(program, "mask_mod")} if pack else {}, fast)
-    aux = tuple(build.Aux(str(t.tensor.dtype).removeprefix("torch."), tuple(t.tensor.shape), t.tensor.stride()) for t in program.tables)
+    guard = guard_for(shape, target, direction)
+    source = cutedsl.emit(kept, {"mask_mod": packed.function(program, "mask_mod", guard)} if pack else {}, fast, guard)
     return build.KernelSpec(
         source.text,
         source.functions,
@@ -36,23 +36,27 @@ def spec(program: Program, shape: Shape, target: Target, direction: str, block: 
         Skv=shape.Skv,
         D=shape.D,
         dtype=shape.dtype,
-        aux=aux,
-        scalars=tuple(DTYPES[s.dtype].cute for s in program.scalars),
+        scalars=(*("Int64" for _ in program.tables), *(DTYPES[s.dtype].cute for s in program.scalars)),
         block_sparse=skips_blocks(target, shape.D, shape.Sq, direction, shape.H // shape.Hkv),
         block=block,
         mask_vec=PACKED_LANES if pack else None,
-        score_vec=target.row_vec if forward and one_load_per_row(program) else None,
         user_lines=source.user_lines,
     )
 
 
-def one_load_per_row(program: Program) -> bool:
-    """Does the score_mod load, and only what is the same for all keys of a row? Beside a mask the wider call spills more, not less."""
-    if program.score is None or program.mask is not None:
-        return False
-    loads = [n for n in program.score.nodes() if n.op == "gather"]
-    lanes = {"kv_idx", "score"}
-    return bool(loads) and not any(x.op == "input" and x.attr in lanes for n in loads for a in n.args for x in toposort(a))
+def guard_for(shape: Shape, target: Target, direction: str) -> cutedsl.Guard:
+    """Where the kernel's tiles overhang the sequence, and how it names heads."""
+    try:
+        rows, keys = tile_rule(target, shape.D, shape.Sq, None, DIRECTIONS[direction], shape.H // shape.Hkv).cover
+    except GeometryError:
+        return cutedsl.HOST  # there is no such kernel: the compiler's check says so
+    folded = direction == "backward" and "folded_heads_bwd" in target.features
+    return cutedsl.Guard(
+        q=shape.Sq - 1 if shape.Sq % rows else None,
+        kv=shape.Skv - 1 if shape.Skv % keys else None,
+        heads=shape.H // shape.Hkv if folded else 1,
+        one_row=direction == "forward",
+    )
 
 
 def report(found: build.Artifact | CuteLabError, target: str, direction: Direction, hints: tuple[Note, ...]) -> TargetReport:
@@ -122,7 +126,7 @@ def record(lab: Lab, names: tuple[str, ...], backward: bool, start: float) -> Re
         blocks=blocks,
         targets=compiled,
         notes=tuple(advice.for_program(lab)),
-        timings=(),
+        bench=None,
         environment=environment(),
         hash=digest(emitted.text, lab.shape),
     )

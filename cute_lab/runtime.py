@@ -73,12 +73,16 @@ def lift(base: Program, numbers: Mapping[str, Number], explicit: Collection[str]
         pairs = moved(base, retrace({n: v for n, v in others.items() if n not in fixed}, specialise))
         if pairs is None:
             return Lifted(base, dict.fromkeys(numbers, "the numbers shape the graph together"))
+    divisors = {a for (a, _), users in pairs.items() if any(_is_divisor(u, a) for u in users)}
+    if divisors and explicit:  # what follows from a named number moves with it: `window + 1` too
+        by_hand = moved(base, retrace({n: others[n] for n in numbers if n in explicit and n not in fixed}, specialise))
+        divisors -= {a for a, _ in by_hand or ()}
     chosen: dict[tuple[Node, Node], Scalar] = {}
-    for (a, b), users in pairs.items():
+    for a, b in pairs:
         name = _name(a, b, numbers, others, [s.name for s in chosen.values()])
         if a.dtype not in SCALAR_DTYPES:
             fixed.setdefault(name, f"{a.dtype} is no type of a run-time scalar")
-        elif name not in explicit and any(_is_divisor(u, a) for u in users):
+        elif a in divisors:
             fixed.setdefault(name, "an integer division by a constant is cheaper; name it in params to move it at run time")
         else:
             chosen[a, b] = Scalar(name, a.dtype, a.attr)

@@ -67,12 +67,8 @@ def attention_inputs(shape: Shape, q: torch.Tensor, k: torch.Tensor, v: torch.Te
                 detail="The order is [batch, heads, length, head dim].",
                 example=f"cute_lab.attention(..., {sizes})",
             )
-        if tensor.device.type != "cpu":
-            raise OptionError(
-                f"{name} is on {tensor.device}: `run` works on the CPU only",
-                detail="The generated code is run by CuTeDSL's host JIT.",
-                example=f"lab.run({', '.join(f'{n}.cpu()' for n in 'qkv')})",
-            )
+        if tensor.device != q.device:
+            raise OptionError(f"{name} is on {tensor.device}, q is on {q.device}", example=f"{name} = {name}.to(q.device)")
 
 
 def block(size: tuple[int, int]) -> tuple[int, int]:

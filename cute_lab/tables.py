@@ -20,27 +20,44 @@ def short(dtype: torch.dtype) -> str:
     return FROM_TORCH[name]
 
 
+def as_stored(x: torch.Tensor) -> torch.Tensor:
+    """The tensor without dimensions of size 1, bool as uint8, bf16 as int16: what the generated code reads."""
+    flat = x.squeeze() if x.numel() != 1 else x.reshape(1)
+    return flat.view({torch.bool: torch.uint8, torch.bfloat16: torch.int16}.get(x.dtype, x.dtype))
+
+
+def moved(x: torch.Tensor, device: torch.device | str) -> torch.Tensor:
+    """A copy on the device with the very same strides, whatever view it is (`.to` makes views with gaps or overlaps dense)."""
+    if x.numel() == 0 or x.is_meta:
+        return x.to(device)
+    reach = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+    return x.as_strided((reach,), (1,), x.storage_offset()).to(device).as_strided(tuple(x.shape), x.stride())
+
+
+def on_host(x: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, or a copy where it lies on a GPU: the host runs the generated code too."""
+    return moved(x, "cpu") if x.device.type == "cuda" else x
+
+
 class Tables:
     """The captured tensors of one variant, each once, in the order of aux_tensors."""
 
     def __init__(self) -> None:
         self.rows: list[Table] = []
         self._index: dict[tuple[Any, ...], int] = {}
-        self._keep: list[torch.Tensor] = []
         self.where: list[Loc | None] = []
 
     def index(self, x: torch.Tensor, name: str, loc: Loc | None) -> int:
-        trained, x = x.requires_grad, x.detach()
-        key = (x.device, x.data_ptr(), tuple(x.shape), x.stride(), x.dtype, id(x) if x.is_meta else 0)
+        trained, source = x.requires_grad, x.detach()
+        x = on_host(source)
+        key = (source.device, source.data_ptr(), tuple(x.shape), source.stride(), x.dtype, id(source) if x.is_meta else 0)
         if key not in self._index:
             self._index[key] = len(self.rows)
             kept = [k for k, n in enumerate(x.shape) if n != 1]
-            flat = x.squeeze() if kept else x.reshape(1)
-            stored = flat.view({torch.bool: torch.uint8, torch.bfloat16: torch.int16}.get(x.dtype, x.dtype))
+            stored = as_stored(x)
             dims = tuple(kept.index(k) if k in kept else None for k in range(x.dim()))
             taken = {t.name for t in self.rows}
             unique = name if name not in taken else next(f"{name}_{i}" for i in range(2, 999) if f"{name}_{i}" not in taken)
-            self.rows.append(Table(unique, stored, x, dims, short(x.dtype), trained))
-            self._keep.append(x)
+            self.rows.append(Table(unique, stored, x, dims, short(x.dtype), trained, source))
             self.where.append(loc)
         return self._index[key]

@@ -5,6 +5,7 @@ The tiles and rules are those of flash_attn/cute/interface.py, flash-attn-4 4.0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -15,7 +16,8 @@ Direction = Literal["forward", "backward"]
 DIRECTIONS: dict[str, Direction] = {"forward": "forward", "backward": "backward"}
 _MODS = ("score_mod", "mask_mod")
 _SPARSE = ("block_sparsity", "score_mod_bwd", "mask_mod_bwd", "block_sparsity_bwd")
-FEATURES = frozenset((*_MODS, *_SPARSE, "score_vec", "mask_vec", "packed_mask", "two_cta"))
+# "folded_heads_bwd": the backward kernel takes its rows for rows of packed heads, and so hands over wrong q and h with grouped heads.
+FEATURES = frozenset((*_MODS, *_SPARSE, "score_vec", "mask_vec", "packed_mask", "two_cta", "folded_heads_bwd"))
 ANY_SIZE = 1 << 30
 
 
@@ -48,6 +50,11 @@ class TileRule:
     stages: int = 1  # q tiles per CTA; one when all rows fit in one tile, and then a block needs only tile[0] rows
     without: frozenset[str] = frozenset()  # features of the target that this kernel lacks
 
+    @property
+    def cover(self) -> tuple[int, int]:
+        """Lengths that are multiples of these are covered by whole tiles, whichever tile the kernel takes, dense or block-sparse."""
+        return math.lcm(self.tile[0] * self.stages, self.block[0]), math.lcm(self.tile[1], self.block[1])
+
     def covers(self, D: int, Dv: int) -> bool:
         return self.D[0] <= D <= self.D[1] and self.Dv[0] <= Dv <= self.Dv[1]
 
@@ -77,7 +84,6 @@ class Target:
     macs: int  # dense bf16 multiply-adds per cycle and SM
     mufu_cycles: int  # cycles of one scheduler per MUFU warp instruction
     notes: tuple[str, ...]  # where the figures come from
-    row_vec: int | None = None  # score_mod width where all its loads are one per row: each thread owns a row of the tile
 
     def __post_init__(self) -> None:
         assert self.features <= FEATURES, self.features - FEATURES
@@ -156,18 +162,17 @@ SM120_BWD = (TileRule((8, 128), (8, 128), (64, 64), (64, 64), ()),)
 _WIDE = (1, 2, 4, 8, 16, 32, 64, 128)
 # fmt: off
 _ROWS = (
-    Target("sm_90a", "sm_90a", 90, 132, SM90_FWD, SM90_BWD, (1, 2), (1,), frozenset((*_MODS, *_SPARSE)),
+    Target("sm_90a", "sm_90a", 90, 132, SM90_FWD, SM90_BWD, (1, 2), (1,), frozenset((*_MODS, *_SPARSE, "folded_heads_bwd")),
            "HGMMA", True, 64, 2, 2048, 8,
            ("H100/H200 SXM: 132 SMs; 2048 MAC and 16 MUFU lanes per cycle and SM, as in the H200 cost model",)),
-    Target("sm_100a", "sm_100a", 100, 148, SM100_FWD, SM100_BWD, _WIDE, _WIDE, FEATURES,
+    Target("sm_100a", "sm_100a", 100, 148, SM100_FWD, SM100_BWD, _WIDE, _WIDE, FEATURES - {"folded_heads_bwd"},
            "UTCHMMA", False, 128, 2, 4096, 8,
            ("B200: 148 SMs, twice H100's bf16 rate per SM, its MUFU rate: from memory, no source was opened",
-            "cost not calibrated on a device", "row_vec: ALiBi from a table spills 34 loads at 8, 305 at 1, 113 at 32"),
-           row_vec=8),
-    Target("sm_103a", "sm_103a", 103, 148, SM100_FWD, SM100_BWD, _WIDE, _WIDE, FEATURES,
+            "cost not calibrated on a device")),
+    Target("sm_103a", "sm_103a", 103, 148, SM100_FWD, SM100_BWD, _WIDE, _WIDE, FEATURES - {"folded_heads_bwd"},
            "UTCHMMA", False, 128, 2, 4096, 4,
            ("B300: as B200 with twice the MUFU rate: from memory, no source was opened; the SM count is B200's",
-            "cost not calibrated on a device", "row_vec: as sm_100a"), row_vec=8),
+            "cost not calibrated on a device")),
     Target("sm_120a", "sm_120a", 120, 170, SM120_FWD, SM120_BWD, (1, 2), (1,), frozenset(_MODS),
            "HMMA", True, 128, 1, 256, 8,
            ("GeForce RTX 5090: 170 SMs, 256 MAC per cycle and SM with fp32 sums: from memory, no source was opened",

@@ -19,6 +19,7 @@ from cute_lab.functions import Python
 from cute_lab.ir import INPUTS, Graph, Program
 from cute_lab.record import Shape
 from cute_lab.rewrite import rewrite
+from cute_lab.sliders import Slider, plain
 from cute_lab.tables import Tables
 from cute_lab.tracer import Tracer
 
@@ -95,11 +96,12 @@ def check_result(out: object, mod: Mod, kind: str) -> None:
 
 def check_devices(tables: Tables) -> None:
     """All captured tensors lie on one device; a 0-dim CPU tensor may stay, torch allows it too."""
-    rows = [(t, loc) for t, loc in zip(tables.rows, tables.where, strict=True) if t.original.dim() or t.original.device.type != "cpu"]
-    for table, loc in rows:
-        if table.original.device != rows[0][0].original.device or table.original.is_meta:
-            expected = next((str(t.original.device) for t, _ in rows if not t.original.is_meta), "cpu")
-            raise CaptureDevice(loc=loc, name=table.name, device=str(table.original.device), expected=expected)
+    given = [(t.original if t.source is None else t.source, t.name, loc) for t, loc in zip(tables.rows, tables.where, strict=True)]
+    rows = [row for row in given if row[0].dim() or row[0].device.type != "cpu"]
+    for tensor, name, loc in rows:
+        if tensor.device != rows[0][0].device or tensor.is_meta:
+            expected = next((str(x.device) for x, _, _ in rows if not x.is_meta), "cpu")
+            raise CaptureDevice(loc=loc, name=name, device=str(tensor.device), expected=expected)
 
 
 def build(
@@ -112,8 +114,8 @@ def build(
 ) -> Traced:
     """Traces a variant. Captured numbers become run-time scalars where another value gives the same graph but for constants.
 
-    `params` are values for captured numbers by name; these stay run-time also as a divisor, where a number that the user only
-    captured is better left a constant (an integer division by a constant is a multiplication).
+    `params` are values for captured numbers by name; these, and sliders, stay run-time also as a divisor, where a number that the user
+    only captured is better left a constant (an integer division by a constant is a multiplication).
     """
     mods = {kind: mod for kind, mod in (("score", score_mod), ("mask", mask_mod)) if mod is not None}
     for kind, mod in mods.items():
@@ -125,11 +127,13 @@ def build(
         numbers |= {n: v for n, v in c.numbers.items() if n not in numbers}
     given = dict(params or {})
     check_params(given, numbers)
-    numbers |= {n: type(numbers[n])(v) if isinstance(numbers[n], float) else v for n, v in given.items()}
-    session, graphs = _trace_all(mods, seen, numbers if given else {}, shape, off, not given, fast)
-    plain = Program(graphs.get("score"), graphs.get("score_bwd"), graphs.get("mask"), tuple(session.tables.rows))
+    explicit = {*given, *(n for n, v in numbers.items() if isinstance(v, Slider))}
+    numbers = {n: plain(v) for n, v in numbers.items()}
+    numbers |= {n: float(v) if isinstance(numbers[n], float) else plain(v) for n, v in given.items()}
+    session, graphs = _trace_all(mods, seen, numbers if explicit else {}, shape, off, not explicit, fast)
+    base = Program(graphs.get("score"), graphs.get("score_bwd"), graphs.get("mask"), tuple(session.tables.rows))
     if not numbers:
-        return Traced(plain, session, {}, {})
+        return Traced(base, session, {}, {})
 
     def retrace(values: Mapping[str, Number], specialise: bool) -> Program | None:
         """None where the mod fails with these values: a number that is a size, or an index into a list."""
@@ -138,7 +142,7 @@ def build(
         except CuteLabError:
             return None
 
-    lifted = runtime.lift(plain, numbers, frozenset(given), retrace)
+    lifted = runtime.lift(base, numbers, explicit, retrace)
     return Traced(lifted.program, session, numbers, lifted.fixed)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from cute_lab.record import (
+    SCHEMA,
     BlockSummary,
     Cell,
     Check,
@@ -159,7 +160,7 @@ def build_example() -> Record:
     advice = Note("info", "FlashAttention-4 has no block sparsity on this target.", fix="Use `sm_90a` or `sm_100a`.")
     refused = TargetReport("sm_120a", "forward", "refused", "Block-sparse attention is not built for it.", advice=(advice,))
     return Record(
-        schema=1, kind="attention", name="example_alibi_softcap", created=now(), seconds=1.9,
+        schema=SCHEMA, kind="attention", name="example_alibi_softcap", created=now(), seconds=1.9,
         cell=Cell(CELL, CELL.split("\n")[0], "example_alibi_softcap"), shape=shape,
         params=(Param("window", 1024, runtime=True), Param("S", 4096, runtime=False)),
         source=source, stages=Stages(FX, IR, None), checks=(score, mask), blocks=window_blocks(4096, 1024, 128),
@@ -168,7 +169,7 @@ def build_example() -> Record:
             Note("info", "Example record: mask and check are computed, the numbers of the targets are made up."),
             Note("info", "`biased / 20` is a division per element; a product is one instruction.", 7, "biased * 0.05"),
         ),
-        timings=(), environment=environment(), hash=digest(source.text, shape),
+        bench=None, environment=environment(), hash=digest(source.text, shape),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
 from cute_lab.display import CAP, bundles, plain, size
 from cute_lab.errors import OptionError
-from cute_lab.record import MIME, BlockSummary, Record, Source, Stages, from_json, load
+from cute_lab.record import MIME, SCHEMA, BlockSummary, Record, Source, Stages, from_json, load
 from cute_lab.views import views
 from example_record import EXAMPLE, Seen
 
@@ -33,7 +33,7 @@ def test_the_first_bundle_carries_the_record_and_the_others_refer_to_it(example:
     made = bundles(example)
     assert [bundle[MIME].get("view") for bundle in made] == [None, "mask", "source"]
     assert from_json(json.loads(json.dumps(made[0][MIME]))) == example
-    assert made[1][MIME] == {"schema": 1, "view": "mask", "of": f"{example.hash} {example.created}"}
+    assert made[1][MIME] == {"schema": SCHEMA, "view": "mask", "of": f"{example.hash} {example.created}"}
     assert [set(bundle) - {MIME, "text/plain"} for bundle in made] == [
         {"text/markdown"},
         {"image/png"},
@@ -135,4 +135,4 @@ def test_show_in_a_kernel_replaces_and_does_not_append() -> None:
     assert third == []  # its output went to the second cell
     assert "equals your functions" in second[0].data["text/plain"]
     assert last[0].output_type == "execute_result"
-    assert last[0].data[MIME]["schema"] == 1
+    assert last[0].data[MIME]["schema"] == SCHEMA

@@ -9,6 +9,7 @@ import ast
 import math
 import random
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import cute_lab
-from cute_lab import build, cell, errors
+from cute_lab import build, cell, device, errors
 from cute_lab.build import KernelSpec
 from cute_lab.errors import CuteLabError, UserCodeError
 from cute_lab.lab import Lab, attention
@@ -136,6 +137,25 @@ CALLS = [
     Call("CompileError", "the compiler's own word", lambda: build.compile_kernel(generated("return cute.math.max(score, 0.0)"), "sm_90a")),
     Call("CompilerCrashed", "a signal", lambda: build.compile_kernel(generated("return score * (q_idx ** 3)"), "sm_90a")),
     Call("CompilerTimeout", "0.01 s", lambda: causal(Sq=192).compile("sm_90a", timeout=0.01, force=True)),
+]
+LOCK = threading.Lock()
+
+
+def locked(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score if LOCK else score * 2
+
+
+def without_gpu(call: Callable[[], object]) -> object:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "available", lambda: False)
+        return call()
+
+
+CALLS += [
+    Call("DeviceError", "a capture that can't travel", lambda: attention(locked, Sq=64).bench(device="cpu")),
+    Call("DeviceMissing", "bench() without a GPU", lambda: without_gpu(causal(Sq=64).bench)),
+    Call("DeviceCrashed", "an abort", lambda: list(device.current("cpu").run("ping", "die"))),
+    Call("DeviceHung", "half a second of silence", lambda: list(device.current("cpu").run("ping", "hang", silence=0.5))),
 ]
 NAMES = sorted({row.error for row in (*CELLS, *CALLS)})
 

@@ -1,16 +1,18 @@
-"""On a Hopper GPU: the generated functions of every corpus case inside FlashAttention-4, against torch in float32.
+"""On a GPU: the generated functions of every corpus case inside FlashAttention-4, against torch in float32.
 
-    python tools/gpu_check.py out.json [case ...]
+    python tools/gpu_check.py out.json [--jobs N] [case ...]
 
-For each valid case: forward with the mask on every tile, forward with block-sparse lists, and (with a score_mod) forward and backward.
-The reference is torch's eager evaluation of the user's own functions in float32 on the CPU; the yardstick is the error that the same
-formula makes with the probabilities rounded to the inputs' dtype. A run passes if its error is at most 2 times that plus 2e-3.
+For each valid case, with its captured tensors on the GPU: forward and backward with block lists, and with FlashAttention-4's own mask
+where the mask is proved to be one. The reference is torch's eager evaluation of the user's own functions in float32 on the CPU; the
+yardstick is the error that the same formula makes with the probabilities rounded to the inputs' dtype. A run passes if its error is
+at most 2 times that plus 2e-3.
 """
 
 from __future__ import annotations
 
-import hashlib
+import argparse
 import json
+import multiprocessing
 import sys
 import time
 import traceback
@@ -21,46 +23,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-import cutlass
 import torch
-from flash_attn.cute import flash_attn_func
-from flash_attn.cute.block_sparsity import BlockSparseTensorsTorch
 
 from corpus import cases
-from cute_lab import host, reference
-from cute_lab.lab import Lab, attention
+from cute_lab import fa4, host, native, reference
+from cute_lab.environment import version
+from cute_lab.lab import attention
 
 DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16}
-SCALAR = {"i32": cutlass.Int32, "f32": cutlass.Float32}
-
-
-def functions(lab: Lab) -> dict[str, Any]:
-    """The text that is compiled for Hopper, loaded; the hash is the text's, so that FlashAttention-4 mixes nothing up."""
-    spec = lab.spec("sm_90a")
-    scope = host.load(spec.source)
-    found = {name: getattr(scope, name) for name in spec.functions}
-    for name, function in found.items():
-        function.__cute_hash__ = hashlib.sha256(f"{name}\n{spec.source}".encode()).hexdigest()
-    if spec.score_vec is not None:
-        found["score_mod"].__vec_size__ = spec.score_vec
-    return found
-
-
-def arguments(lab: Lab) -> dict[str, Any]:
-    program = lab.program
-    return {
-        "aux_tensors": [t.tensor.cuda() for t in program.tables] or None,
-        "aux_scalars": tuple(SCALAR[s.dtype](s.value) for s in program.scalars) or None,
-    }
-
-
-def sparse(lab: Lab, direction: str) -> BlockSparseTensorsTorch:
-    block = lab.block_of("sm_90a", direction)
-    mask = lab.blocks(block).to_block_mask(compact=True)
-    names = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
-    if direction == "backward":
-        names = ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
-    return BlockSparseTensorsTorch(*(getattr(mask, n).cuda() for n in names), block_size=block)
 
 
 def dense(case: cases.Case, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rounded: torch.dtype | None) -> torch.Tensor:
@@ -73,7 +43,7 @@ def dense(case: cases.Case, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, r
     score_mod = case.grad_twin or case.score_mod
     if score_mod is not None:
         with reference.eager():
-            scores = reference._over(score_mod, True)(scores, *reference._columns(rows), kv)
+            scores = reference.over(score_mod, True)(scores, *reference._columns(rows), kv)
     keep = torch.ones_like(scores, dtype=torch.bool) if case.mask_mod is None else reference.mask(case.mask_mod, rows, kv)
     seen = keep.any(-1, keepdim=True)
     weights = torch.where(keep, scores, float("-inf")).masked_fill(~seen, 0.0).softmax(-1).masked_fill(~seen, 0.0)
@@ -95,9 +65,12 @@ def measure(run: Callable[[], list[torch.Tensor]], expected: list[torch.Tensor],
     return {"ok": ok, "errors": errors, "limits": limits, "seconds": round(time.perf_counter() - start, 2)}
 
 
-def check(case: cases.Case) -> dict[str, Any]:
+def check(make: Callable[..., cases.Case]) -> dict[str, Any]:
+    case = make()
     shape = {"B": case.B, "H": case.H, "Hkv": case.Hkv, "Sq": case.Sq, "Skv": case.Skv, "D": case.D}
-    lab = attention(case.score_mod, case.mask_mod, **shape, dtype={"bfloat16": "bf16", "float16": "fp16"}[case.dtype], target="sm_90a")
+    there = make(device="cuda")
+    dtype = {"bfloat16": "bf16", "float16": "fp16"}[case.dtype]
+    lab = attention(there.score_mod, there.mask_mod, **shape, dtype=dtype, target="sm_90a")
     dtype = DTYPE[lab.shape.dtype]
     g = torch.Generator().manual_seed(11)
     sizes = ((case.B, case.H, case.Sq), (case.B, case.Hkv, case.Skv), (case.B, case.Hkv, case.Skv))
@@ -114,51 +87,50 @@ def check(case: cases.Case) -> dict[str, Any]:
         max(0.0 if d is None else float((d - e).abs().max()), 2**-8 * float(e.abs().max()))
         for d, e in zip(rounded_grads, grads, strict=True)
     ]
-    mods, captures = functions(lab), arguments(lab)
-    device = [x.transpose(1, 2).contiguous().cuda() for x in (q, k, v)]
-    forward = {n: mods[n] for n in ("score_mod", "mask_mod") if n in mods}
+    device = [x.transpose(1, 2).contiguous().transpose(1, 2).cuda() for x in (q, k, v)]
 
-    def plain(**extra: Any) -> list[torch.Tensor]:
-        return [flash_attn_func(*device, **forward, **captures, **extra)[0].transpose(1, 2)]
-
-    def trained(**extra: Any) -> list[torch.Tensor]:
+    def run(use_native: bool) -> list[torch.Tensor]:
+        kernel = fa4.prepare(lab, device[0].device, use_native)
         inputs = [x.clone().requires_grad_() for x in device]
-        out = flash_attn_func(*inputs, **mods, **captures, **extra)[0]
-        found = torch.autograd.grad(out, inputs, out_grad.transpose(1, 2).contiguous().cuda())
-        return [x.transpose(1, 2) for x in (out, *found)]
+        out, _ = fa4.attend(kernel, *inputs, None)
+        return [out, *torch.autograd.grad(out, inputs, out_grad.cuda())]
 
     expected = expected.detach()
-    result = {"forward": measure(plain, [expected], [noise])}
-    if case.mask_mod is not None:
-        result["block_sparse"] = measure(lambda: plain(block_sparse_tensors=sparse(lab, "forward")), [expected], [noise])
-    result["backward"] = measure(trained, [expected, *grads], [noise, *grad_noise])
-    if case.mask_mod is not None:
-        lists = {"block_sparse_tensors": sparse(lab, "forward"), "block_sparse_tensors_bwd": sparse(lab, "backward")}
-        result["block_sparse_backward"] = measure(lambda: trained(**lists), [expected, *grads], [noise, *grad_noise])
+    result = {"listed": measure(lambda: run(False), [expected, *grads], [noise, *grad_noise])}
+    if case.mask_mod is not None and native.window(lab.program, lab.shape) is not None:
+        result["native"] = measure(lambda: run(True), [expected, *grads], [noise, *grad_noise])
     return result
 
 
+def one(name: str) -> tuple[str, dict[str, Any]]:
+    torch.set_num_threads(2)
+    make = next(m for m in cases.ALL if m().name == name)
+    try:
+        return name, check(make)
+    except Exception as error:
+        where = traceback.format_exc()[-600:]
+        return name, {"lab": {"ok": False, "error": f"{type(error).__name__}: {str(error)[:300]}", "where": where}}
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--jobs", type=int, default=8)
+    given = parser.parse_args()
+    made = [make() for make in cases.ALL]
+    wanted = [c.name for c in made if c.kind == "valid" and c.Sq <= 4096 and (not given.names or c.name in given.names)]
     rows: dict[str, Any] = {}
-    target = Path(sys.argv[1])
-    for make in cases.ALL:
-        case = make()
-        if case.kind != "valid" or case.Sq > 4096 or (sys.argv[2:] and case.name not in sys.argv[2:]):
-            continue
-        try:
-            rows[case.name] = check(case)
-        except Exception as error:
-            rows[case.name] = {
-                "lab": {"ok": False, "error": f"{type(error).__name__}: {str(error)[:300]}", "where": traceback.format_exc()[-600:]}
-            }
-        words = "  ".join(
-            f"{n} {'ok' if r['ok'] else 'FAILS ' + str(r.get('error', r.get('errors')))[:120]}" for n, r in rows[case.name].items()
-        )
-        print(f"{case.name:32} {words}", flush=True)
-        versions = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(0)}
-        target.write_text(json.dumps({"environment": versions, "cases": rows}, indent=1))
+    with multiprocessing.get_context("spawn").Pool(given.jobs, maxtasksperchild=4) as pool:
+        for name, row in pool.imap_unordered(one, wanted):
+            rows[name] = row
+            words = "  ".join(f"{n} {'ok' if r['ok'] else 'FAILS ' + str(r.get('error', r.get('errors')))[:160]}" for n, r in row.items())
+            print(f"{name:32} {words}", flush=True)
+    versions = {name: version(name) for name in ("torch", "flash-attn-4", "nvidia-cutlass-dsl")} | {"gpu": torch.cuda.get_device_name(0)}
+    ordered = {name: rows[name] for name in wanted if name in rows}
+    given.out.write_text(json.dumps({"environment": versions, "cases": ordered}, indent=1))
     good = sum(all(r["ok"] for r in row.values()) for row in rows.values())
-    print(f"{good} of {len(rows)} cases pass every run")
+    print(f"{good} of {len(rows)} cases pass every run, forward and backward")
     return 0
 
 

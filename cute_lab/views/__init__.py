@@ -1,8 +1,8 @@
 """Record -> what a person reads. One file per view exports VIEW; the folder is the list, `order` sorts it.
 
 A view is text/markdown + text/plain, or image/png + text/plain (markdown would hide the picture in nbconvert and on
-GitHub). Never text/html: it outranks both and is what other front ends mangle. A view whose data are missing says
-what to run.
+GitHub), and a figure's JSON beside its picture. Never text/html: it outranks both and is what other front ends mangle.
+A view whose data are missing says what to run.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from cute_lab.errors import OptionError
 from cute_lab.record import Record
 
-Bundle = dict[str, str]
+Bundle = dict[str, Any]  # text; JSON's MIME types hold an object
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ MISSING = {
     "checks": "Not checked yet. Run `{name}.verify()`: it compares the generated code with your function, point by point.",
     "lines": "No cost per line yet: no target was compiled. Run `{name}.compile('sm_90a')`; it needs no GPU.",
     "targets": "No machine code yet. Run `{name}.compile('sm_90a')` or `{name}.compile('sm_100a')`: neither needs a GPU.",
+    "bench": "Not measured yet. Run `{name}.bench()` on a machine with a GPU, or `python -m cute_lab bench` there and load its record.",
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SPECIAL = re.compile(r"[$\\]+|[&<>`*_\[\]#|~]")

@@ -1,16 +1,20 @@
-"""Four to six lines of plain words: is it right, how much is computed, what the compilers said, what to change."""
+"""Four to eight lines of plain words: is it right, how much is computed, what the compilers said, how fast, what to change."""
 
 from __future__ import annotations
 
+from cute_lab.measurement import Bench, Direction, Timing
 from cute_lab.quantities import count, exact, number, percent, short
 from cute_lab.record import BlockSummary, Check, Note, Record, Shape, TargetReport
+from cute_lab.series import CEILINGS, against, is_wrong, label_of, one_line, share_of_peak, speed, usable
+from cute_lab.series import shape_words as shape_words
+from cute_lab.throughput import OURS, verdict
 from cute_lab.views import Bundle, View
 from cute_lab.views._text import Block, Code, Head, Lines, page, said_missing
 from cute_lab.views._words import architecture, no_blocks, note_words, place
 
 
 def render(record: Record) -> Bundle:
-    lines = [*_checks(record.checks, record.name), _mask(record), *_targets(record.targets, record.name)]
+    lines = [*check_lines(record.checks, record.name), _mask(record), *_targets(record.targets, record.name), *_speeds(record)]
     compiled = [target for target in record.targets if target.status == "compiled"]
     notes = [*record.notes, *(note for target in compiled for note in target.advice)]
     lines += [_note(note) for note in notes]
@@ -18,12 +22,6 @@ def render(record: Record) -> Bundle:
     notes += [note for target in record.targets if target.status != "compiled" for note in target.advice]
     blocks += [Code(note.fix, "python") for note in notes if "\n" in note.fix]
     return page(*blocks)
-
-
-def shape_words(shape: Shape) -> str:
-    heads = f"H{shape.H}" if shape.Hkv == shape.H else f"H{shape.H} Hkv{shape.Hkv}"
-    length = f"S{shape.Sq}" if shape.Sq == shape.Skv else f"Sq{shape.Sq} Skv{shape.Skv}"
-    return f"B{shape.B} {heads} {length} D{shape.D} {shape.dtype}"
 
 
 def param_words(record: Record) -> str:
@@ -38,7 +36,7 @@ def _evidence(check: Check) -> str:
     return f"{points}, worst {short(check.max_rel_error)}{place(check.worst)}"
 
 
-def _checks(checks: tuple[Check, ...], name: str) -> list[str]:
+def check_lines(checks: tuple[Check, ...], name: str) -> list[str]:
     if not checks:
         return [f"○ {said_missing('checks', name)}"]
     lines = []
@@ -102,6 +100,49 @@ def _machine(target: TargetReport) -> str:
 
 def _advice(target: TargetReport) -> str:
     return "".join(f" {note_words(note)}" for note in target.advice)
+
+
+def _speeds(record: Record) -> list[str]:
+    """The largest shape's, forward and with the backward; not one, if the kernel was wrong anywhere in that direction."""
+    bench = record.bench
+    if bench is None:
+        return []
+    shown: tuple[Direction, ...] = ("forward", "forward+backward")
+    ours = [[t for t in bench.timings if (t.contender, t.direction) == (OURS, direction)] for direction in shown]
+    return [_speed(bench, timings) for timings in ours if timings]
+
+
+def _speed(bench: Bench, ours: list[Timing]) -> str:
+    device, start = one_line(bench.device, 60), "" if ours[0].direction == "forward" else "Forward + backward: "
+    wrong = next((t for t in ours if is_wrong(t)), None)
+    if wrong:
+        said = f" {one_line(wrong.reason)}" if wrong.reason else ""
+        return f"✘ {start}{device}, {shape_words(wrong.shape)}: it did not pass the check on the GPU, so no speed is shown.{said}"
+    largest = max(ours, key=lambda t: (usable(t), t.shape.Sq * t.shape.Skv * t.shape.B * t.shape.H * t.shape.D))
+    reached = speed(bench, largest)
+    if reached is None:
+        if largest.status == "checked":
+            return f"○ {start}It passed the check on {device}; it was not timed."
+        status = "no usable sample" if largest.status == "timed" else largest.status
+        return f"⊘ {start}Not measured on {device}: {status}. {one_line(largest.reason)}".rstrip()
+    others = [t for t in bench.timings if (t.shape, t.direction) == (largest.shape, largest.direction) and not t.contender.startswith(OURS)]
+    words = [_rival(bench, t) for t in others if t.contender not in CEILINGS and usable(t)][:3]
+    words += [_of(found.median, label_of(t)) for t in others if t.contender in CEILINGS and (found := against(bench, t))]
+    share = share_of_peak(bench, largest)
+    words += [_of(share, "the cuBLAS peak")] if share else []
+    shape = f" at {shape_words(largest.shape)}" if len({t.shape for t in bench.timings}) > 1 else ""
+    checked = "" if largest.accuracy else ", not checked,"
+    return f"⏱ {start}{reached.median:,.0f} TFLOP/s{checked} on {device}{shape}{': ' if words else ''}{', '.join(words)}."
+
+
+def _of(share: float, what: str) -> str:
+    return f"{percent(round(share, 2) if share > 0.01 else share)} of {what}"
+
+
+def _rival(bench: Bench, timing: Timing) -> str:
+    words, label = verdict(against(bench, timing)), label_of(timing)
+    same = words.removeprefix("no difference ")
+    return f"{words} {label}" if same == words else f"no difference from {label} ({same})"
 
 
 def _note(note: Note) -> str:

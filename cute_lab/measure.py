@@ -1,0 +1,268 @@
+"""One variant at one shape, in the process that owns the GPU: prepare every contender, check it, time all of them round by round."""
+
+from __future__ import annotations
+
+import random
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from cute_lab import accuracy, timing
+from cute_lab.baselines import Absent, Baseline, Case, Ready, baselines
+from cute_lab.environment import version
+from cute_lab.errors import CuteLabError
+from cute_lab.lab import attention
+from cute_lab.measurement import Condition, Direction, Peak, Shape, Status, Timing, Work
+from cute_lab.parcel import Parcel, unpack
+
+Emit = Callable[[str, Any], None]
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure. `contenders` are file names of cute_lab/baselines."""
+
+    parcel: Parcel
+    name: str
+    shape: Shape
+    params: Mapping[str, int | float]
+    block: tuple[int, int] | None
+    fast_math: bool
+    contenders: tuple[str, ...]
+    directions: tuple[Direction, ...]
+    rounds: int
+    seed: int
+    device: str
+
+    def case(self) -> Case:
+        device = torch.device(self.device)
+        score_mod, mask_mod = unpack(self.parcel, device)
+        s = self.shape
+        lab = attention(
+            score_mod,
+            mask_mod,
+            B=s.B,
+            H=s.H,
+            Hkv=s.Hkv,
+            Sq=s.Sq,
+            Skv=s.Skv,
+            D=s.D,
+            dtype=s.dtype,
+            params=self.params,
+            block=self.block,
+            fast_math=self.fast_math,
+            name=self.name,
+        )
+        return Case(lab, device)
+
+
+@dataclass
+class Runner:
+    """A contender that works: its steps by direction, and the samples so far."""
+
+    timing: Timing
+    ready: Ready
+    inputs: Inputs
+    d_out: torch.Tensor
+    held: torch.Tensor | None = None  # the forward's result with its graph, for the backward alone
+    no_backward: str = ""  # what the backward raised, where the forward works
+    samples: dict[Direction, list[float]] = field(default_factory=dict)
+
+    def forward(self) -> torch.Tensor:
+        return self.ready.run(*self.inputs)
+
+    def backward(self) -> Any:
+        if self.held is None:
+            self.held = self.forward()
+        return torch.autograd.grad(self.held, self.inputs, self.d_out, retain_graph=True)
+
+    def both(self) -> Any:
+        return torch.autograd.grad(self.forward(), self.inputs, self.d_out)
+
+    def step(self, direction: Direction) -> Callable[[], Any]:
+        return {"forward": self.forward, "backward": self.backward, "forward+backward": self.both}[direction]
+
+
+def reason(error: BaseException) -> str:
+    """An exception in a sentence."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return "out of memory"
+    if isinstance(error, CuteLabError):
+        return error.summary
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+
+
+class Measurement:
+    """The state of one request: inputs, reference, runners. `emit` sends rows as soon as they are known."""
+
+    def __init__(self, request: Request, emit: Emit) -> None:
+        self.request, self.emit = request, emit
+        self.case = request.case()
+        self.device, self.shape = self.case.device, request.shape
+        self.trains = any(d != "forward" for d in request.directions)
+        s, g = request.shape, torch.Generator(self.case.device).manual_seed(request.seed)
+        sizes = {"q": (s.B, s.H, s.Sq, s.D), "k": (s.B, s.Hkv, s.Skv, s.D), "v": (s.B, s.Hkv, s.Skv, s.D), "d_out": (s.B, s.H, s.Sq, s.D)}
+        dtype = DTYPES[s.dtype]
+        self.base = {n: torch.randn(*size, generator=g, device=self.device).to(dtype) for n, size in sizes.items()}
+        self.reference: accuracy.Reference | None = None
+
+    def inputs(self) -> tuple[Inputs, torch.Tensor]:
+        """Leaves [B, H, S, D] of a contender's own on the shared values, and the result's gradient."""
+        q, k, v = (self.base[name].detach().requires_grad_(self.trains) for name in ("q", "k", "v"))
+        return (q, k, v), self.base["d_out"]
+
+    def work(self) -> Work:
+        s, lab = self.shape, self.case.lab
+        blocks = lab.blocks()
+        issued = (
+            (blocks.full + blocks.partial)
+            * blocks.block[0]
+            * blocks.block[1]
+            * (s.B * s.H // (blocks.kinds.shape[0] * blocks.kinds.shape[1]))
+        )
+        total = s.B * s.H * s.Sq * s.Skv
+        return Work(s, blocks.kept_cells, min(issued, total), total, f"{blocks.block[0]}x{blocks.block[1]}")
+
+    def expected(self) -> accuracy.Reference:
+        if self.reference is None:
+            q, k, v, d_out = self.base.values()
+            self.reference = accuracy.make(self.case, q, k, v, d_out if self.trains else None)
+        return self.reference
+
+    def row(self, name: str, contender: Baseline, direction: Direction, status: str, why: str = "", **more: Any) -> Timing:
+        return Timing(name, contender.label, direction, self.shape, status, why, **more)  # type: ignore[arg-type]
+
+    def prepare(self, name: str) -> Runner | None:
+        """The contender, run once and checked; None after its rows with the reason are sent."""
+        contender = baselines()[name]
+
+        def refuse(status: str, why: str, **more: Any) -> None:
+            for direction in self.request.directions:
+                self.emit("row", self.row(name, contender, direction, status, why, **more))
+
+        self.emit("progress", (name, f"{contender.label}: compiling"))
+        if self.device.type not in contender.devices:
+            refuse("absent", f"it needs a GPU, this is {self.device.type}")
+            return None
+        started = time.perf_counter()
+        try:
+            ready = contender.prepare(self.case)
+            inputs, d_out = self.inputs()
+            runner = Runner(self.row(name, contender, "forward", "timed"), ready, inputs, d_out)
+            results = self.results(runner)
+            self.synchronize()
+        except Absent as why:
+            refuse("absent", str(why))
+            return None
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            traceback.print_exc()
+            refuse("failed", reason(error))
+            self.free()
+            return None
+        seconds = time.perf_counter() - started
+        self.emit("progress", (name, f"{contender.label}: checking"))
+        checked = () if ready.ceiling else accuracy.compare(self.expected(), results)
+        more: dict[str, Any] = {"note": ready.note, "compile_seconds": seconds, "accuracy": checked}
+        bad = [a for a in checked if not a.ok]
+        if bad:
+            refuse("wrong", f"{', '.join(a.tensor for a in bad)} differ from float32: {bad[0].worst}", **more)
+            return None
+        runner.timing = self.row(name, contender, "forward", "timed", **more)
+        return runner
+
+    def results(self, runner: Runner) -> dict[str, torch.Tensor]:
+        out = runner.forward()
+        found = {"out": out.detach()}
+        if self.trains and runner.ready.trains:
+            try:
+                found |= dict(zip(("dq", "dk", "dv"), torch.autograd.grad(out, runner.inputs, runner.d_out), strict=True))
+            except Exception as error:
+                if is_fatal(error):
+                    raise
+                traceback.print_exc()
+                runner.no_backward = reason(error)
+        return found
+
+    def synchronize(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def free(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def rounds(self, runners: Mapping[str, Runner], direction: Direction) -> None:
+        """All contenders in every round, each time in another order: the card's clock depends on what ran just before."""
+        clock, sensors = timing.Clock(self.device), timing.Sensors(self.device)
+        product, count, what = timing.peak_product(self.device)
+        steps = {name: r.step(direction) for name, r in runners.items() if direction == "forward" or (r.ready.trains and not r.no_backward)}
+        calls = {name: clock.calls(step) for name, step in steps.items()}
+        peak_calls = clock.calls(product)
+        clock.heat(product)
+        names, peaks, done = list(steps), list[float](), 0
+        samples: dict[str, list[float]] = {name: [] for name in names}
+        try:
+            for i in range(self.request.rounds):
+                self.emit("progress", ("", f"{direction}: round {i + 1} of {self.request.rounds}"))
+                order = random.Random(self.request.seed + i).sample(names, len(names))
+                taken = {name: clock.sample(steps[name], calls[name]) for name in order}
+                peaks.append(count / clock.sample(product, peak_calls) / 1e6)
+                for name, us in taken.items():
+                    samples[name].append(us)
+                self.emit("condition", Condition(self.shape, direction, i, *sensors.read()))
+                done += 1
+        finally:  # an interrupted direction keeps its complete rounds
+            for name, runner in runners.items():
+                self.emit("row", self.finished(runner, name, direction, samples.get(name)))
+                runner.held = None
+            if done:
+                self.emit("peak", Peak(what, self.shape, direction, tuple(peaks[:done])))
+
+    def finished(self, runner: Runner, name: str, direction: Direction, samples: list[float] | None) -> Timing:
+        t = replace(runner.timing, direction=direction)
+        if samples is None and runner.no_backward:
+            return replace(t, status="failed", reason=f"its backward: {runner.no_backward}")
+        if samples is None:
+            return replace(t, status="absent", reason=f"no backward: {runner.ready.why_not}")
+        status: Status = "timed" if samples else ("checked" if self.request.rounds == 0 else "stopped")
+        return replace(t, status=status, samples_us=tuple(round(x, 3) for x in samples))
+
+
+def is_fatal(error: BaseException) -> bool:
+    """After this error the CUDA context is unusable: the process must end."""
+    text = str(error)
+    return (
+        isinstance(error, RuntimeError) and not isinstance(error, torch.OutOfMemoryError) and ("CUDA error" in text or "cudaError" in text)
+    )
+
+
+def described(device: torch.device) -> dict[str, Any]:
+    versions = {name: version(name) for name in ("torch", "triton", "nvidia-cutlass-dsl", "flash-attn-4")}
+    if device.type == "cuda":
+        versions |= {"CUDA": str(torch.version.cuda), "driver": timing.driver()}
+        return {"name": torch.cuda.get_device_name(device), "versions": versions, "protocol": timing.words(device)}
+    return {"name": "CPU: no GPU was used", "versions": versions, "protocol": timing.words(device)}
+
+
+def run(request: Request, emit: Emit) -> None:
+    """Sends progress, rows, conditions, peaks and the work of one shape."""
+    if request.device.startswith("cuda"):
+        torch._functorch.config.donated_buffer = False  # the backward alone is run again and again on one graph
+        torch._dynamo.reset()
+    measurement = Measurement(request, emit)
+    emit("device", described(measurement.device))
+    emit("work", measurement.work())
+    runners = {name: r for name in request.contenders if (r := measurement.prepare(name)) is not None}
+    measurement.reference = None
+    measurement.free()
+    for direction in request.directions:
+        measurement.rounds(runners, direction)
