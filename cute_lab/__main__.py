@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -133,7 +134,9 @@ def bench(given: argparse.Namespace) -> None:
         text = getattr(given, name)
         changed[name] = text.split(",") if text else None
     chosen = suite.read(given.suite, changed)
-    found = suite.run(chosen, given.device, given.seed, f"python -m cute_lab bench {given.suite}", save=given.out)
+    words = [word for word in sys.argv[1:] if word != given.out]
+    command = shlex.join(["python", "-m", "cute_lab", *(word for word in words if word != "--out")])
+    found = suite.run(chosen, given.device, given.seed, command, save=given.out)
     print(f"\n{suite_table.plain(found.records)}")
     if given.out:
         print(f"\n{given.out}: python -m cute_lab show {given.out}, or cute_lab.load({given.out!r}) in a notebook")

@@ -266,3 +266,6 @@ def run(request: Request, emit: Emit) -> None:
     measurement.free()
     for direction in request.directions:
         measurement.rounds(runners, direction)
+    runners.clear()
+    measurement.base.clear()
+    measurement.free()  # the card is the next run's, or another process's

@@ -21,7 +21,8 @@ DEVICE = "cuda:0"
 def words(lab: Lab, found: Retimed) -> str:
     flop = 4.0 * lab.shape.D * lab.blocks().kept_cells
     built = f"{count(found.compiled, 'kernel')} compiled" if found.compiled else "nothing was compiled"
-    return f"{found.us / 1000:.3g} ms, {flop / found.us / 1e6:.0f} TFLOP/s over kept cells on {found.device} (one call, {found.note}); {built}"
+    speed = f"{found.us / 1000:.3g} ms, {flop / found.us / 1e6:.0f} TFLOP/s over kept cells"
+    return f"{speed} on {found.device} (one call, {found.note}); {built}"
 
 
 def on_gpu(lab: Lab) -> str:

@@ -124,7 +124,7 @@ def run(suite: Suite, device: str | None, seed: int, command: str, quiet: bool =
             raise refused[0][1]
         if not quiet:
             print(f"{i + 1} of {len(suite.variants)}: {variant.name}, {variant.about}", flush=True)
-        found = bench.measure(requests, f"{command} --variants {variant.name}", quiet)
+        found = bench.measure(requests, command, quiet)
         rows = tuple(row for shape, error in refused for row in _refused(requests[0], shape, error))
         found = replace(found, timings=(*found.timings, *rows))
         records.append(replace(labs[-1].record(targets=()), bench=found))

@@ -29,7 +29,7 @@ def once(lab: Lab, kernel: Kernel, where: torch.device) -> None:
     name = f"cuda:{where.index or 0}"
     way = ("forward",) if isinstance(kernel.backward, GeometryError) else ("forward", "forward+backward")
     request = bench.request_of(lab, lab.shape, parcel.pack((lab.score_mod, lab.mask_mod)), ("cute_lab",), bench.directions(way), 0, 0, name)
-    found = bench.measure([request], "lab.run", quiet=True)
+    found = bench.measure([request], "lab.run")  # says what it does: the first run of a text takes seconds
     bad = [t for t in found.timings if t.status in ("wrong", "failed")]
     if bad:
         raise DeviceError(
