@@ -296,3 +296,27 @@ def test_show_says_what_is_wrong(arguments: tuple[str, ...], says: str) -> None:
     assert done.returncode == 1
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_bench_without_a_gpu_shows_all_else_first_and_then_says_so(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cute_lab.device.available", lambda: False)
+    text = "%%cute_attention --H 1 --Sq 64 --D 64 --target none --bench --against eager --views check\n"
+    done = shell.run_cell(f"{text}def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n")
+    assert type(done.error_in_exec).__name__ == "DeviceMissing"
+    assert "✔ equal" in capsys.readouterr().out
+    assert shell.user_ns["lab"].verify().ok
+
+
+def test_bench_adds_speed_to_the_summary_and_shows_the_chart_and_the_table(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On this CPU, whose name stands beside every figure."""
+    monkeypatch.setattr("cute_lab.device.chosen", lambda device: "cpu")
+    text = "%%cute_attention --H 1 --Sq 64 --D 32 --target none --bench --against eager --views summary\n"
+    done = shell.run_cell(f"{text}def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n")
+    done.raise_error()
+    out = capsys.readouterr().out
+    assert "CPU: no GPU was used" in out
+    assert out.count("eager") >= 2
