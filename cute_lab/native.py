@@ -13,6 +13,7 @@ from cute_lab.ir import Node, Scalar
 from cute_lab.ir import Program as Program
 from cute_lab.record import Shape
 
+SAFE = 2**28  # with positions below that and coefficients up to 2, every intermediate sum fits 32 bits
 MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -43,7 +44,15 @@ class Linear:
 
 
 def linear(n: Node, scalars: Sequence[Scalar]) -> Linear | None:
-    """The node as a linear form of the positions, with the run-time numbers' present values; None if it is something else."""
+    """The node as a linear form of the positions, with the run-time numbers' present values; None if it is something else.
+
+    Nor where it could leave 32 bits: there the mask's own arithmetic wraps, and no band is left.
+    """
+    found = _linear(n, scalars)
+    return None if found is None or abs(found.rest) >= SAFE or max(abs(found.q), abs(found.kv)) > 2 else found
+
+
+def _linear(n: Node, scalars: Sequence[Scalar]) -> Linear | None:
     if n.is_const and isinstance(n.attr, int):
         return Linear(0, 0, int(n.attr))
     if n.op == "scalar" and isinstance(scalars[n.attr].value, int):
@@ -119,6 +128,8 @@ def window(program: Program, shape: Shape) -> Window | None:
     """The mask as FlashAttention-4's own, or None. A mask that keeps everything is (None, None)."""
     if program.mask is None:
         return Window(None, None)
+    if max(shape.Sq, shape.Skv) >= SAFE:
+        return None
     found = bounds(program.mask.output, program.scalars)
     if found is None:
         return None
