@@ -29,7 +29,6 @@ flow, each imports only from those above it (a test reads this list):
     usercode        the user's text: what stands at a place
     capture         what a mod captures
     freshness       what a mod's result depends on, as one value
-    parcel          mods on their way to another process
     ir              the typed IR and its grammar
     ops             THE table of operators: meaning, CuTeDSL text, interval rule
     evaluate        the meaning of the IR, in torch and in intervals
@@ -37,6 +36,7 @@ flow, each imports only from those above it (a test reads this list):
     special         special functions as formulas
     lazy            rows of captured tensors, loaded where they are looked at
     tables          the captured tensors of a variant
+    parcel          mods on their way to another process
     tracer          runs a mod once, records its graph
     functions       torch's Python functions above the dispatcher
     branches        a tensor asked for its value: which construct, and what to write

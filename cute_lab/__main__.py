@@ -13,7 +13,7 @@ from typing import Any
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.quantities import number, short
 from cute_lab.record import MIME, Record, from_json
-from cute_lab.suite_record import load
+from cute_lab.suite_record import AXES, load, names
 
 NOTEBOOK = "01_first_variant"
 OUT = Path("out")
@@ -129,7 +129,7 @@ def listed(text: str) -> list[int]:
 def bench(given: argparse.Namespace) -> None:
     from cute_lab import suite, suite_table
 
-    changed: dict[str, Any] = {name: getattr(given, name) for name in (*suite.AXES, "B", "rounds", "dtype")}
+    changed: dict[str, Any] = {name: getattr(given, name) for name in (*AXES, "B", "rounds", "dtype")}
     for name in ("variants", "against", "directions"):
         text = getattr(given, name)
         changed[name] = text.split(",") if text else None
@@ -145,15 +145,13 @@ def bench(given: argparse.Namespace) -> None:
 
 
 def add_bench(verbs: Any) -> None:
-    from cute_lab import suite
-
     shown = verbs.add_parser("bench", help="check and time a suite of variants on this machine's GPU")
-    shown.add_argument("suite", help=f"{', '.join(suite.names())}, or a .toml file")
+    shown.add_argument("suite", help=f"{', '.join(names())}, or a .toml file")
     shown.add_argument("--out", help="the record's file; written after each variant")
     shown.add_argument("--variants", help="comma-separated names of the suite's variants")
     shown.add_argument("--against", help="comma-separated contenders")
     shown.add_argument("--directions", help="of forward,backward,forward+backward")
-    for name in (*suite.AXES, "B"):
+    for name in (*AXES, "B"):
         shown.add_argument(f"--{name}", type=listed, help="comma-separated sizes")
     shown.add_argument("--dtype", help="bf16 or fp16")
     shown.add_argument("--rounds", type=int, help="samples per contender; 0 only checks")

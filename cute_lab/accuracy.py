@@ -40,6 +40,20 @@ class RoundGrad(torch.autograd.Function):
         return grad.to(ctx.dtype).float(), None
 
 
+class Kept(torch.autograd.Function):
+    """The identity; where the mask drops a score no gradient comes back, whatever the score_mod's derivative is there."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(keep)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        (keep,) = ctx.saved_tensors
+        return torch.where(keep, grad, 0.0), None
+
+
 class Round(torch.autograd.Function):
     """Rounds to the dtype; the gradient passes as it is."""
 
@@ -66,16 +80,15 @@ def rows(
     at = (torch.full_like(q_idx, b), torch.full_like(q_idx, h), q_idx)
     kv_idx = torch.arange(k.shape[0], dtype=torch.int32, device=q.device)
     with reference.eager():
+        keep = reference.over(case.mask_mod, False)(*at, kv_idx) if case.mask_mod is not None else None
+        if keep is not None:
+            scores = Kept.apply(scores, keep)  # type: ignore[no-untyped-call]
         if case.score_mod is not None:
             scores = reference.over(case.score_mod, True)(scores, *at, kv_idx).float()
-        if case.mask_mod is not None:
-            keep = reference.over(case.mask_mod, False)(*at, kv_idx)
-            scores = torch.where(keep, scores, float("-inf"))
-            empty = ~keep.any(-1, keepdim=True)
-            scores = scores.masked_fill(empty, 0.0)
-    weights = scores.softmax(-1)
-    if case.mask_mod is not None:
-        weights = weights.masked_fill(empty, 0.0)
+    if keep is not None:
+        scores = torch.where(keep, scores, float("-inf"))
+    empty = (scores.detach() == float("-inf")).all(-1, keepdim=True)  # by the mask, or by the score_mod
+    weights = scores.masked_fill(empty, 0.0).softmax(-1).masked_fill(empty, 0.0)
     if dtype is not None:
         weights = Round.apply(weights, dtype)  # type: ignore[no-untyped-call]
     return weights @ v.float()

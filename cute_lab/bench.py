@@ -70,7 +70,10 @@ def contenders(against: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(name for name in known if name in wanted)
 
 
-def directions(given: Sequence[str]) -> tuple[Direction, ...]:
+def directions(given: str | Sequence[str]) -> tuple[Direction, ...]:
+    given = [given] if isinstance(given, str) else list(given)
+    if not given:
+        raise OptionError("no direction is given", detail=f"Known: {', '.join(DIRECTIONS)}.", example="directions=['forward']")
     for name in given:
         if name not in DIRECTIONS:
             raise OptionError(
@@ -94,6 +97,9 @@ def shapes(base: Shape, sweep: Mapping[str, int | Sequence[int] | None]) -> list
     from cute_lab.shapes import checked
 
     lists = {name: [v] if isinstance(v, int) else list(v) for name, v in sweep.items() if v is not None}
+    for name, swept in lists.items():
+        if not swept:
+            raise OptionError(f"{name} is an empty list: nothing to measure", example=f"{name}=[1024, 8192]")
     out = []
     for values in itertools.product(*lists.values()):
         sizes = {"B": base.B, "H": base.H, "Hkv": base.Hkv, "Sq": base.Sq, "Skv": base.Skv, "D": base.D} | dict(
@@ -118,12 +124,17 @@ def one_shape(request: Request, report: Callable[[str], None]) -> Rows:
                 if event == "progress":
                     culprit = value[0]
                     report(value[1])
+                elif event == "error" and value["fatal"] and culprit:
+                    raise DeviceCrashed(f"a CUDA error: {value['reason']}")
                 elif event == "error":
                     raise value["error"] or OptionError(f"the measurement failed: {value['reason']}", detail=value["traceback"][-600:])
                 elif event == "stopped":
                     rows.timings += failed
                     raise Stopped(rows)
                 rows.take(event, value)
+        except KeyboardInterrupt:  # it came while an event was handled; what has arrived is kept
+            rows.timings += failed
+            raise Stopped(rows) from None
         except (DeviceCrashed, DeviceHung) as error:
             if not culprit:
                 raise
@@ -204,7 +215,7 @@ def bench(
     lab: Lab,
     against: Iterable[str] | None,
     sweep: Mapping[str, int | Sequence[int] | None],
-    way: Sequence[str],
+    way: str | Sequence[str],
     rounds: int,
     seed: int,
     device: str | None,
@@ -217,6 +228,7 @@ def bench(
     packed = parcel.pack((lab.score_mod, lab.mask_mod))
     requests = [request_of(lab, s, packed, names, ways, rounds_(rounds), seed, where) for s in wanted]
     given = {n: v for n, v in sweep.items() if v is not None}
-    options = ", ".join([f"{n}={v!r}" for n, v in given.items()] + [f"directions={ways!r}", f"rounds={rounds}", f"seed={seed}"])
+    chosen = [f"against={[n for n in names if n != 'cute_lab']!r}"] if against is not None else []
+    options = ", ".join(chosen + [f"{n}={v!r}" for n, v in given.items()] + [f"directions={ways!r}", f"rounds={rounds}", f"seed={seed}"])
     found = measure(requests, f"lab.bench({options})", quiet)
     return replace(lab.record(targets=()), bench=found)

@@ -47,6 +47,7 @@ class Process:
 
         Raises DeviceCrashed or DeviceHung. A KeyboardInterrupt in the consumer becomes the event "stopped".
         """
+        ended = False
         with self.lock:
             try:
                 self.socket.settimeout(silence)
@@ -55,9 +56,11 @@ class Process:
                     message = receive(self.socket)
                     if message is None:
                         raise self.crash()
-                    yield message
-                    if message[0] in ("done", "stopped", "error"):
+                    ended = message[0] in ("done", "stopped", "error")
+                    if ended:
                         self.dead = bool(message[0] == "error" and message[1]["fatal"])
+                    yield message
+                    if ended:
                         return
             except KeyboardInterrupt:
                 yield from self.stop()
@@ -68,8 +71,9 @@ class Process:
                 ) from None
             except (BrokenPipeError, ConnectionResetError):
                 raise self.crash() from None
-            except GeneratorExit:  # the consumer went away in the middle of a job
-                self.close()
+            except GeneratorExit:  # the consumer went away; if it did so in the middle of a job, nobody will read the rest
+                if not ended:
+                    self.close()
                 raise
 
     def stop(self) -> Iterator[Event]:

@@ -58,12 +58,23 @@ class Loc:
         return f"{place} line {self.line}{columns}"
 
 
+def _again(cls: type[CuteLabError], args: tuple[object, ...], state: dict[str, object]) -> CuteLabError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
 class CuteLabError(Exception):
     """Base of every error that a user can cause. `line`, `column` (from 1, or None) and `hint` say where and what to write."""
 
     what: ClassVar[str] = "{message}"
     why: ClassVar[str] = ""
     write: ClassVar[str] = ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A mistake may come from another process; it arrives as it is."""
+        return _again, (type(self), self.args, self.__dict__)
 
     def __init__(self, message: str = "", *, loc: Loc | None = None, **fields: object) -> None:
         self.loc = loc

@@ -1,21 +1,28 @@
 """What a mod's result depends on, as one comparable value: the next call looks here, in microseconds, before it trusts a kernel.
 
-Code of the function and of every helper, numbers, strings, tensors by place and version, containers and objects by their contents.
-What can't be compared this way (an array of another library, an iterator) makes the state unknown, and then nothing is reused.
+Code of the function and of every helper, numbers, strings, tensors by place, version and contents, containers, objects and their
+classes. What can't be compared this way (a module of the user's, an array of another library, an iterator) makes the state unknown, and
+then nothing is reused. One edit is not seen: that of a CUDA tensor through `.data`, which torch does not count.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import types
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from cute_lab.capture import Mod, of_torch, slots
 
-PLAIN = (int, float, bool, complex, str, bytes, type(None), torch.dtype, torch.device)
+PLAIN = (int, bool, complex, str, bytes, type(None), torch.dtype, torch.device)
+CONTAINERS = (tuple, list, dict)
+CONTENTS = 16 << 20  # bytes: a larger tensor on the host is not compared by its contents, and its state is unknown
+LIBRARIES = tuple(str(Path(folder).resolve()) for folder in {str(Path(torch.__file__).parents[1]), str(Path(functools.__file__).parent)})
 DEPTH = 12
 
 
@@ -44,24 +51,55 @@ def state(*mods: Mod | None) -> tuple[Any, ...] | None:
 
 
 def _tensor(x: torch.Tensor) -> tuple[Any, ...]:
-    version = -1 if x.is_inference() else x._version
-    if version < 0:
+    if x.is_inference() or x.layout != torch.strided or x.is_meta:
         raise Unknown
-    return (x.data_ptr(), version, tuple(x.shape), x.stride(), x.dtype, x.device, x.requires_grad, Held(x))
+    return (x.data_ptr(), x._version, tuple(x.shape), x.stride(), x.dtype, x.device, x.requires_grad, _contents(x), Held(x))
+
+
+def _contents(x: torch.Tensor) -> int:
+    """A checksum of what lies there: numpy and `.data` write without torch's notice."""
+    if x.device.type != "cpu" or x.numel() == 0:
+        return 0
+    if x.numel() * x.element_size() > CONTENTS:
+        raise Unknown
+    return zlib.crc32(x.detach().contiguous().view(-1).view(torch.uint8).numpy().data)
+
+
+def _library(name: str | None) -> bool:
+    return name is None or name.startswith(LIBRARIES)
 
 
 def _function(f: types.FunctionType, depth: int, seen: dict[int, int]) -> tuple[Any, ...]:
     if of_torch(f) and not f.__closure__:
         return (f.__code__,)
-    return (f.__code__, *((place, name, _of(value, depth + 1, seen)) for place, name, value in slots(f)))
+    attributes = _of(f.__dict__, depth + 1, seen) if f.__dict__ else None
+    return (f.__code__, attributes, *((place, name, _of(value, depth + 1, seen)) for place, name, value in slots(f)))
+
+
+def _class(cls: type, depth: int, seen: dict[int, int]) -> tuple[Any, ...]:
+    """The user's classes by what they define; a library's by itself."""
+    own = [c for c in cls.__mro__ if not _library(getattr(sys.modules.get(c.__module__), "__file__", None)) or c.__module__ == "__main__"]
+    skipped = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__")
+    if any("__slots__" in vars(c) for c in own):
+        raise Unknown
+    return (id(cls), *((k, _of(v, depth + 1, seen)) for c in own for k, v in vars(c).items() if k not in skipped))
 
 
 def _of(value: Any, depth: int, seen: dict[int, int]) -> Any:
+    if type(value) is float:
+        return value.hex()  # 0.0 and -0.0 are two numbers
+    if isinstance(value, float):
+        return (type(value), value.hex(), _of(vars(value), depth + 1, seen) if hasattr(value, "__dict__") else None)
     if isinstance(value, PLAIN):
         return (type(value), value)
     if isinstance(value, torch.Tensor):
         return _tensor(value)
-    if isinstance(value, (types.ModuleType, type, types.BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return id(value)
+    if isinstance(value, types.ModuleType):
+        file = getattr(value, "__file__", None)
+        if value.__name__ not in sys.builtin_module_names and (file is None or not _library(file)):
+            raise Unknown
         return id(value)
     if id(value) in seen:
         return ("again", seen[id(value)])
@@ -69,20 +107,26 @@ def _of(value: Any, depth: int, seen: dict[int, int]) -> Any:
     if depth > DEPTH:
         raise Unknown
     inner: Callable[[Any], Any] = lambda x: _of(x, depth + 1, seen)  # noqa: E731
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):  # `table.get` is bound to a table
+        return (value.__name__, inner(value.__self__) if value.__self__ is not None else None)
+    if isinstance(value, type):
+        return _class(value, depth, seen)
     if isinstance(value, types.FunctionType):
         return _function(value, depth, seen)
     if isinstance(value, types.MethodType):
         return (inner(value.__func__), inner(value.__self__))
+    if isinstance(value, (staticmethod, classmethod)):
+        return inner(value.__func__)
+    if isinstance(value, property):
+        return (property, inner(value.fget))
     if isinstance(value, functools.partial):
         return (inner(value.func), *map(inner, value.args), *((k, inner(v)) for k, v in value.keywords.items()))
-    if isinstance(value, (tuple, list)):
+    if type(value) in (tuple, list):
         return (type(value), *map(inner, value))
-    if isinstance(value, dict):
+    if type(value) is dict:
         return (dict, *((inner(k), inner(v)) for k, v in value.items()))
-    if type(value).__module__.split(".")[0] in ("numpy", "builtins", "itertools", "array", "collections"):
+    if isinstance(value, CONTAINERS) or type(value).__module__.split(".")[0] in ("numpy", "builtins", "itertools", "array", "collections"):
         raise Unknown
     if hasattr(value, "__dict__"):
-        call = getattr(type(value), "__call__", None)  # noqa: B004
-        code = inner(call) if isinstance(call, types.FunctionType) else None
-        return (type(value), code, inner(vars(value)))
+        return (_class(type(value), depth, seen), inner(vars(value)))
     raise Unknown

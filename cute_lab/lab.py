@@ -90,8 +90,8 @@ class Lab:
 
     @property
     def traced(self) -> Traced:
-        """The last trace."""
-        return self.live.traced or self.live.now()
+        """The trace of what the captures hold now."""
+        return self.live.now()
 
     def _fresh(self) -> Program:
         """The program for what the captures hold now."""

@@ -158,6 +158,9 @@ class Measurement:
             runner = Runner(self.row(name, contender, "forward", "timed"), ready, inputs, d_out)
             results = self.results(runner)
             self.synchronize()
+            seconds = time.perf_counter() - started
+            self.emit("progress", (name, f"{contender.label}: checking"))
+            checked = () if ready.ceiling else accuracy.compare(self.expected(), results)
         except Absent as why:
             refuse("absent", str(why))
             return None
@@ -168,9 +171,6 @@ class Measurement:
             refuse("failed", reason(error))
             self.free()
             return None
-        seconds = time.perf_counter() - started
-        self.emit("progress", (name, f"{contender.label}: checking"))
-        checked = () if ready.ceiling else accuracy.compare(self.expected(), results)
         more: dict[str, Any] = {"note": ready.note, "compile_seconds": seconds, "accuracy": checked}
         bad = [a for a in checked if not a.ok]
         if bad:
@@ -205,7 +205,22 @@ class Measurement:
         clock, sensors = timing.Clock(self.device), timing.Sensors(self.device)
         product, count, what = timing.peak_product(self.device)
         steps = {name: r.step(direction) for name, r in runners.items() if direction == "forward" or (r.ready.trains and not r.no_backward)}
-        calls = {name: clock.calls(step) for name, step in steps.items()}
+        broken: dict[str, str] = {}
+
+        def attempt(name: str, call: Callable[[], float]) -> float | None:
+            """One contender's turn; what it raises is its own matter, unless the card is lost with it."""
+            self.emit("progress", (name, f"{direction}: {runners[name].timing.label}"))
+            try:
+                return call()
+            except Exception as error:
+                if is_fatal(error):
+                    raise
+                traceback.print_exc()
+                broken[name] = reason(error)
+                self.free()
+                return None
+
+        calls = {name: int(attempt(name, lambda step=step: clock.calls(step)) or 0) for name, step in steps.items()}  # type: ignore[misc]
         peak_calls = clock.calls(product)
         clock.heat(product)
         names, peaks, done = list(steps), list[float](), 0
@@ -214,7 +229,11 @@ class Measurement:
             for i in range(self.request.rounds):
                 self.emit("progress", ("", f"{direction}: round {i + 1} of {self.request.rounds}"))
                 order = random.Random(self.request.seed + i).sample(names, len(names))
-                taken = {name: clock.sample(steps[name], calls[name]) for name in order}
+                taken = {}
+                for name in (n for n in order if n not in broken):
+                    us = attempt(name, lambda name=name: clock.sample(steps[name], calls[name]))  # type: ignore[misc]
+                    if us is not None:
+                        taken[name] = us
                 peaks.append(count / clock.sample(product, peak_calls) / 1e6)
                 for name, us in taken.items():
                     samples[name].append(us)
@@ -222,7 +241,10 @@ class Measurement:
                 done += 1
         finally:  # an interrupted direction keeps its complete rounds
             for name, runner in runners.items():
-                self.emit("row", self.finished(runner, name, direction, samples.get(name)))
+                row = self.finished(runner, name, direction, samples.get(name))
+                if name in broken:
+                    row = replace(row, status="failed", reason=f"while it was timed: {broken[name]}", samples_us=())
+                self.emit("row", row)
                 runner.held = None
             if done:
                 self.emit("peak", Peak(what, self.shape, direction, tuple(peaks[:done])))

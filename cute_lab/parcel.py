@@ -9,15 +9,17 @@ import linecache
 import pickle
 import sys
 import types
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from cute_lab.capture import Mod, captured
 from cute_lab.errors import DeviceError
+from cute_lab.tables import moved
 
 _count = itertools.count(1)
 KEPT = 64  # modules of the newest parcels; an older one is not compiled again
@@ -33,12 +35,23 @@ class Parcel:
 def _pickler(out: io.BytesIO, tensors: list[torch.Tensor]) -> Any:
     import cloudpickle
 
+    index: dict[int, int] = {}
+
+    def code(obj: types.CodeType) -> Any:
+        """With its file's name, which cloudpickle leaves out: the user's lines are found by it."""
+        make, arguments, *rest = cloudpickle.CloudPickler.dispatch_table[types.CodeType](obj)
+        return (make, tuple(obj.co_filename if a == "<dynamic-code>" else a for a in arguments), *rest)
+
     class Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+        dispatch_table: ClassVar[Any] = ChainMap({types.CodeType: code}, cloudpickle.CloudPickler.dispatch_table)
+
         def persistent_id(self, obj: object) -> int | None:
             if not isinstance(obj, torch.Tensor):
                 return None
-            tensors.append(obj.detach())
-            return len(tensors) - 1
+            if id(obj) not in index:  # pickle asks anew for each mention
+                index[id(obj)] = len(tensors)
+                tensors.append(obj.detach())
+            return index[id(obj)]
 
     return Pickler(out)
 
@@ -73,13 +86,13 @@ def pack(mods: Sequence[Mod | None]) -> Parcel:
             example="capture tensors, numbers and functions",
         ) from None
     files = {name: "".join(linecache.getlines(name)) for name in names if not Path(name).is_file()}
-    return Parcel(out.getvalue(), tuple(x.cpu() for x in tensors), files)
+    return Parcel(out.getvalue(), tuple(moved(x, "cpu", copy=True) for x in tensors), files)
 
 
 def unpack(parcel: Parcel, device: torch.device) -> tuple[Mod | None, ...]:
     for name, text in parcel.files.items():
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    placed = [x.to(device) for x in parcel.tensors]
+    placed = [moved(x, device) for x in parcel.tensors]
 
     scopes: dict[int, dict[str, Any]] = {}
 

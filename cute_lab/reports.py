@@ -50,6 +50,8 @@ def guard_for(shape: Shape, target: Target, direction: str) -> cutedsl.Guard:
         rows, keys = tile_rule(target, shape.D, shape.Sq, None, DIRECTIONS[direction], shape.H // shape.Hkv).cover
     except GeometryError:
         return cutedsl.HOST  # there is no such kernel: the compiler's check says so
+    if "two_cta" in target.features:  # a pair of CTAs takes two tiles, the second one may lie beyond the end
+        rows, keys = (2 * rows, keys) if direction == "forward" else (rows, 2 * keys)
     folded = direction == "backward" and "folded_heads_bwd" in target.features
     return cutedsl.Guard(
         q=shape.Sq - 1 if shape.Sq % rows else None,

@@ -20,10 +20,7 @@ from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.measure import Request
 from cute_lab.measurement import Shape
 from cute_lab.record import SCHEMA, Record
-from cute_lab.suite_record import SuiteRecord
-
-FOLDER = Path(__file__).parent / "suites"
-AXES = ("Sq", "D", "H", "Hkv")
+from cute_lab.suite_record import AXES, FOLDER, SuiteRecord, names
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,6 @@ class Suite:
     against: tuple[str, ...]
 
 
-def names() -> list[str]:
-    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != "variants")
-
-
 def read(which: str, overrides: Mapping[str, Any] | None = None) -> Suite:
     """A suite by name or by file; `overrides` replace keys of the file or of its [shapes]."""
     path = FOLDER / f"{which}.toml"
@@ -74,13 +67,19 @@ def read(which: str, overrides: Mapping[str, Any] | None = None) -> Suite:
         known = tomllib.loads((FOLDER / "variants.toml").read_text(encoding="utf-8")) | given.get("variant", {})
     except tomllib.TOMLDecodeError as error:
         raise OptionError(f"{path.name} is not TOML: {error}") from None
+    _known_keys(path.name, given)
     changed = {name: value for name, value in (overrides or {}).items() if value is not None}
     sizes = given.get("shapes", {}) | {name: value for name, value in changed.items() if name in (*AXES, "B")}
     keys = given | changed
     wanted = keys.get("variants", list(given.get("variant", {})))
+    if not wanted:
+        raise OptionError(f"{path.name} names no variants", detail=f"Known: {', '.join(known)}.", example='variants = ["causal", "alibi"]')
     for name in wanted:
         if name not in known:
             raise OptionError(f"there is no variant {name!r} in {path.name}", detail=f"Known: {', '.join(known)}.")
+    for name in wanted:
+        if not isinstance(known[name], dict) or not isinstance(known[name].get("cell"), str):
+            raise OptionError(f"the variant {name!r} of {path.name} has no cell", example=f'[variant.{name}]\ncell = """..."""')
     variants = tuple(Variant(name, known[name].get("about", ""), known[name]["cell"]) for name in wanted)
     shapes = tuple(_shapes(sizes, keys.get("tokens"), keys.get("dtype", "bf16")))
     rounds = bench.rounds_(keys.get("rounds", bench.ROUNDS))
@@ -88,6 +87,16 @@ def read(which: str, overrides: Mapping[str, Any] | None = None) -> Suite:
     return Suite(
         path.stem, keys.get("about", ""), variants, shapes, bench.directions(keys.get("directions", ("forward",))), rounds, against
     )
+
+
+KEYS = ("about", "variants", "variant", "shapes", "dtype", "tokens", "directions", "rounds", "against")
+
+
+def _known_keys(file: str, given: Mapping[str, Any]) -> None:
+    for keys, where, allowed in ((given, "", KEYS), (given.get("shapes", {}), " in [shapes]", (*AXES, "B"))):
+        for key in keys:
+            if key not in allowed:
+                raise OptionError(f"{file} has an unknown key {key!r}{where}", detail=f"Known{where}: {', '.join(allowed)}.")
 
 
 def _shapes(sizes: Mapping[str, Any], tokens: int | None, dtype: str) -> Iterator[Shape]:

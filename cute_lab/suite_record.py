@@ -12,6 +12,14 @@ from cute_lab.codec import decode, encode
 from cute_lab.errors import OptionError
 from cute_lab.record import SCHEMA, Record, from_json, to_json
 
+FOLDER = Path(__file__).parent / "suites"
+AXES = ("Sq", "D", "H", "Hkv")  # what a suite sweeps
+
+
+def names() -> list[str]:
+    """The suites that come with cute_lab."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml") if path.stem != "variants")
+
 
 @dataclass(frozen=True, repr=False)
 class SuiteRecord:

@@ -26,12 +26,16 @@ def as_stored(x: torch.Tensor) -> torch.Tensor:
     return flat.view({torch.bool: torch.uint8, torch.bfloat16: torch.int16}.get(x.dtype, x.dtype))
 
 
-def moved(x: torch.Tensor, device: torch.device | str) -> torch.Tensor:
-    """A copy on the device with the very same strides, whatever view it is (`.to` makes views with gaps or overlaps dense)."""
+def moved(x: torch.Tensor, device: torch.device | str, copy: bool = False) -> torch.Tensor:
+    """A copy on the device with the very same strides, of no more memory than the view reaches over.
+
+    `.to` makes views with gaps or overlaps dense, and pickle takes the whole storage.
+    """
     if x.numel() == 0 or x.is_meta:
         return x.to(device)
     reach = 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
-    return x.as_strided((reach,), (1,), x.storage_offset()).to(device).as_strided(tuple(x.shape), x.stride())
+    flat = x.as_strided((reach,), (1,), x.storage_offset()).to(device, copy=copy)
+    return flat.as_strided(tuple(x.shape), x.stride())
 
 
 def on_host(x: torch.Tensor) -> torch.Tensor:
