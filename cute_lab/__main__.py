@@ -134,6 +134,8 @@ def bench(given: argparse.Namespace) -> None:
         text = getattr(given, name)
         changed[name] = text.split(",") if text else None
     chosen = suite.read(given.suite, changed)
+    if given.out:
+        Path(given.out).open("a").close()  # an unwritable file is found now, not after the first hour
     words = [word for word in sys.argv[1:] if word != given.out]
     command = shlex.join(["python", "-m", "cute_lab", *(word for word in words if word != "--out")])
     found = suite.run(chosen, given.device, given.seed, command, save=given.out)

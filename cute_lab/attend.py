@@ -41,6 +41,16 @@ def scores_of(code: Generated, raw: torch.Tensor, rows: torch.Tensor, kv: torch.
     return scores
 
 
+def softmax(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights and the logarithm of the row sums. A row of -inf has no key: its weights are 0. NaN stays NaN."""
+    top = scores.amax(-1, keepdim=True)
+    empty = top == float("-inf")
+    weights = torch.exp(scores - top.masked_fill(empty, 0.0))  # by the largest score: scores near 1e9 have no digits left for a logarithm
+    total = weights.sum(-1, keepdim=True)
+    lse = (top + torch.log(total)).squeeze(-1)
+    return weights / total.masked_fill(empty, 1.0), lse
+
+
 class HostAttention(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -55,17 +65,16 @@ class HostAttention(torch.autograd.Function):
             keys, values = k[b, h // group].float(), v[b, h // group].float()
             raw = (q[b, h, band].float() @ keys.T * scale).contiguous()
             scores = scores_of(code, raw, positions(b, h, band), kv)
-            lse[b, h, band] = torch.logsumexp(scores, -1)
-            weights = torch.exp(scores - lse[b, h, band, None]).nan_to_num(0.0)  # a row of -inf gives nan: no key, no output
+            weights, lse[b, h, band] = softmax(scores)
             out[b, h, band] = (weights @ values).to(q.dtype)
         ctx.code, ctx.scale = code, scale
-        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.save_for_backward(q, k, v, out)
         ctx.mark_non_differentiable(lse)
         return out, lse
 
     @staticmethod
     def backward(ctx: Any, d_out: torch.Tensor, _: torch.Tensor) -> Any:
-        q, k, v, out, lse = ctx.saved_tensors
+        q, k, v, out = ctx.saved_tensors
         code, group = ctx.code, q.shape[1] // k.shape[1]
         kv = torch.arange(k.shape[2], dtype=torch.int32)
         dq, dk, dv = (torch.zeros(t.shape, dtype=torch.float32) for t in (q, k, v))
@@ -75,7 +84,7 @@ class HostAttention(torch.autograd.Function):
             rows, d_band = positions(b, h, band), d_out[b, h, band].float()
             raw = (queries @ keys.T * ctx.scale).contiguous()
             scores = scores_of(code, raw, rows, kv)
-            weights = torch.exp(scores - lse[b, h, band, None]).nan_to_num(0.0)
+            weights, _ = softmax(scores)
             dv[b, h // group] += weights.T @ d_band
             d_scores = (weights * (d_band @ values.T - delta[b, h, band, None])).contiguous()
             if code.program.score_bwd is not None:

@@ -229,6 +229,11 @@ def bench(
     requests = [request_of(lab, s, packed, names, ways, rounds_(rounds), seed, where) for s in wanted]
     given = {n: v for n, v in sweep.items() if v is not None}
     chosen = [f"against={[n for n in names if n != 'cute_lab']!r}"] if against is not None else []
-    options = ", ".join(chosen + [f"{n}={v!r}" for n, v in given.items()] + [f"directions={ways!r}", f"rounds={rounds}", f"seed={seed}"])
+    options = ", ".join(
+        chosen
+        + [f"{n}={v!r}" for n, v in given.items()]
+        + [f"directions={ways!r}", f"rounds={rounds}", f"seed={seed}"]
+        + ([f"device={device!r}"] if device else [])
+    )
     found = measure(requests, f"lab.bench({options})", quiet)
     return replace(lab.record(targets=()), bench=found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cute_lab.device_worker import receive, send
-from cute_lab.errors import DeviceCrashed, DeviceHung, DeviceMissing
+from cute_lab.errors import DeviceCrashed, DeviceHung, DeviceMissing, OptionError
 from cute_lab.forkclient import FOREIGN_SETTINGS
 
 STOP_SECONDS = 0.7  # for the process to end its round after Stop; then it is killed
@@ -143,11 +144,15 @@ def chosen(device: str | None) -> str:
     """The device's full name, or DeviceMissing with what works here."""
     name = device or "cuda:0"
     name = "cuda:0" if name == "cuda" else name
+    if not re.fullmatch(r"cpu|cuda:\d+", name):
+        raise OptionError(
+            f"there is no device {device!r}", detail="It is cuda:0, another card's number, or cpu.", example="device='cuda:0'"
+        )
     if name.startswith("cuda") and not available():
         raise DeviceMissing(
             "there is no NVIDIA GPU here that torch can use: nothing was run or timed",
             detail="Without a GPU the lab generates, verifies, maps and compiles; only running FlashAttention-4 and timing need one.",
-            example="python -m cute_lab bench hopper --out record.json    # on the GPU machine; then cute_lab.load('record.json') here",
+            example="lab.bench().save('record.json')    # on the GPU machine; then cute_lab.load('record.json') here",
         )
     return name
 

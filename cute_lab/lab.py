@@ -59,7 +59,7 @@ def attention(
                 example=f"def {what}({', '.join(n for n, _ in INPUTS[what[:-4]])}): ...",
             )
     shape = shapes.checked(B, H, Hkv, Sq, Skv, D, dtype)
-    names = DEFAULT_TARGETS if target == "auto" else (target,) if isinstance(target, str) else tuple(target)
+    names = DEFAULT_TARGETS if target == "auto" else () if target == "none" else (target,) if isinstance(target, str) else tuple(target)
     for t in names:
         targets.target_named(t)
     label = name or next(n for m in (score_mod, mask_mod) if m is not None and (n := getattr(m, "__name__", "variant")))
@@ -92,6 +92,10 @@ class Lab:
     def traced(self) -> Traced:
         """The trace of what the captures hold now."""
         return self.live.now()
+
+    @property
+    def _target(self) -> str:
+        return (self.targets or DEFAULT_TARGETS)[0]
 
     def _fresh(self) -> Program:
         """The program for what the captures hold now."""
@@ -247,7 +251,7 @@ class Lab:
 
     def advice(self, target: str | None = None, direction: str = "forward") -> list[targets.Advice]:
         """Before compiling: what this target refuses or what costs time, each with the fix."""
-        return advice.for_target(self, target or self.targets[0], direction)
+        return advice.for_target(self, target or self._target, direction)
 
     def geometry(self, target: str | None = None) -> str:
         """The target's tiles, legal sparse blocks and vector widths at this shape, in words; nothing is compiled."""
@@ -257,7 +261,7 @@ class Lab:
         self, target: str | None = None, direction: str = "forward", *, timeout: float = 120.0, force: bool = False
     ) -> build.Artifact:
         """FlashAttention-4's kernel with this variant for a target, with no GPU: PTX, SASS, registers, spills, cost by line."""
-        name = target or self.targets[0]
+        name = target or self._target
         targets.target_named(name)
         return build.compile_kernel(self.spec(name, direction), name, direction, timeout=timeout, force=force)
 
@@ -269,13 +273,9 @@ class Lab:
         """Everything above, once, as plain data: verified, block map, compiled for the targets (side by side)."""
         return reports.record(self, tuple(self.targets if targets is None else targets), backward, time.perf_counter())
 
-    def show(self, views: Sequence[str] | None = None) -> Record:
-        """Displays the record's views and returns it."""
-        from cute_lab import display
-
-        record = self.record()
-        display.show(record, views)
-        return record
+    def show(self, *views: str | Sequence[str]) -> None:
+        """Displays the named views of a new record; summary, mask and source without a name."""
+        self.record().show(*(name for v in views for name in ([v] if isinstance(v, str) else v)))
 
     def panel(self, retime: Callable[[Lab], str] | None = None) -> Panel:
         """Its sliders, to show and to move; the same ones until they are closed. `retime` times a Lab on the GPU, in words."""

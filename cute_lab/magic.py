@@ -44,7 +44,11 @@ class CuteMagics(Magics):
         shape = {flag.strip("-"): given[flag] for flag in SHAPE if flag in given}
         targets = tuple(dict.fromkeys(name for name in given.get("--target", ()) if name not in (AUTO, NONE)))
         record_cell = Cell(f"{magic}\n{cell}", magic, out)
-        wanted: dict[str, Any] = {"target": targets or AUTO, "params": mods.params, "fast_math": "--fast-math" in given}
+        wanted: dict[str, Any] = {
+            "target": targets or (NONE if NONE in given.get("--target", ()) else AUTO),
+            "params": mods.params,
+            "fast_math": "--fast-math" in given,
+        }
         lab = attention(mods.score_mod, mods.mask_mod, **shape, **wanted, name=out, cell=record_cell)
         mods.forget_unused()
         shell.user_ns[out] = lab

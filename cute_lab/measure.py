@@ -246,7 +246,7 @@ class Measurement:
                     row = replace(row, status="failed", reason=f"while it was timed: {broken[name]}", samples_us=())
                 self.emit("row", row)
                 runner.held = None
-            if done:
+            if done and self.device.type == "cuda":
                 self.emit("peak", Peak(what, self.shape, direction, tuple(peaks[:done])))
 
     def finished(self, runner: Runner, name: str, direction: Direction, samples: list[float] | None) -> Timing:

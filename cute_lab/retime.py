@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import time
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -51,10 +52,13 @@ def clock(device: str) -> timing.Clock:
 def run(request: Request) -> Retimed:
     """Rebuilds the lab with the request's numbers, times the forward, and checks it if `rounds` is not 0."""
     started = time.perf_counter()
-    key = (request.parcel.code, request.device)
+    held = tuple(
+        (tuple(t.shape), t.dtype, zlib.crc32(t.contiguous().view(-1).view(torch.uint8).numpy().data)) for t in request.parcel.tensors
+    )
+    key = (request.parcel.code, held, request.device, request.fast_math, request.block)
     if key not in _kept:
         _kept.clear()
-        _kept[key] = request.case()
+        _kept[key] = replace(request, params={}).case()
     first = _kept[key]
     case = type(first)(first.lab.with_params(**request.params) if request.params else first.lab, first.device)
     if case.lab.shape != request.shape:

@@ -67,6 +67,11 @@ def attention_inputs(shape: Shape, q: torch.Tensor, k: torch.Tensor, v: torch.Te
                 detail="The order is [batch, heads, length, head dim].",
                 example=f"cute_lab.attention(..., {sizes})",
             )
+        if tensor.dtype != q.dtype:
+            to = str(q.dtype)
+            raise OptionError(
+                f"{name} is {str(tensor.dtype).removeprefix('torch.')}, q is {to.removeprefix('torch.')}", example=f"{name}.to({to})"
+            )
         if tensor.device != q.device:
             raise OptionError(f"{name} is on {tensor.device}, q is on {q.device}", example=f"{name} = {name}.to(q.device)")
 

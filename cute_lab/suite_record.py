@@ -68,6 +68,10 @@ def load(path: str | Path) -> Record | SuiteRecord:
     Raises OptionError for what is no record.
     """
     known = stored(str(path)) if not Path(path).exists() else None
+    if known is None and not Path(path).exists():
+        folder = Path(__file__).parent
+        names = sorted(p.stem for f in (folder / "records", folder.parent / "tests" / "records") for p in f.glob("h200_m*.json"))
+        raise OptionError(f"there is no file {str(path)!r}", detail=f"Records that come with cute_lab: {', '.join(names)}, ....")
     obj = read(known or path)
     if not isinstance(obj, dict) or obj.get("kind") != "suite":
         return from_json(obj)

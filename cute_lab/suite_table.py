@@ -58,8 +58,16 @@ def problems(records: Sequence[Record]) -> list[str]:
     return list(out)
 
 
+def where(records: Sequence[Record]) -> str:
+    """The card, what ran on it, and when."""
+    found = next((r for r in records if r.bench is not None), None)
+    if found is None or found.bench is None:
+        return "nothing was measured"
+    return f"{found.bench.device}; {', '.join(f'{k} {v}' for k, v in found.bench.versions.items())}; {found.created}"
+
+
 def plain(records: Sequence[Record]) -> str:
-    parts = []
+    parts = [where(records)]
     for direction, rows in tables(records):
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -68,7 +76,7 @@ def plain(records: Sequence[Record]) -> str:
 
 
 def markdown(records: Sequence[Record]) -> str:
-    parts = []
+    parts = [where(records)]
     for direction, rows in tables(records):
         lines = [f"| {' | '.join(row)} |" for row in rows]
         rule = f"|{'---|' * 2}{'---:|' * (len(rows[0]) - 2)}"

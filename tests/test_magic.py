@@ -286,7 +286,7 @@ def test_show_prints_a_record() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "missing.json"), "No such file"),
+        (("show", "missing.json"), "there is no file"),
         (("show", "pyproject.toml"), "pyproject.toml is not JSON"),
         (("show", "tests/records/example.cute.json", "--views", "speed"), "there is no view 'speed'"),
     ],
