@@ -90,9 +90,10 @@ class Process:
                 break
             if message is None:
                 break
-            yield message
-            if message[0] in ("done", "stopped", "error"):
+            if message[0] in ("done", "stopped", "error"):  # whatever its last word: the person has stopped what would follow
+                yield "stopped", None
                 return
+            yield message
         self.close()
         yield "stopped", None
 

@@ -99,7 +99,7 @@ def _picklable(error: BaseException) -> BaseException | None:
         return None
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:
+    except (pickle.PicklingError, TypeError, AttributeError):  # it holds something of this process: its words go instead
         return None
     return error
 

@@ -22,7 +22,8 @@ from cute_lab.capture import Mod, of_torch, slots
 PLAIN = (int, bool, complex, str, bytes, type(None), torch.dtype, torch.device)
 CONTAINERS = (tuple, list, dict)
 CONTENTS = 16 << 20  # bytes: a larger tensor on the host is not compared by its contents, and its state is unknown
-LIBRARIES = tuple(str(Path(folder).resolve()) for folder in {str(Path(torch.__file__).parents[1]), str(Path(functools.__file__).parent)})
+FOLDERS = (Path(torch.__file__).parents[1], Path(functools.__file__).parent)
+LIBRARIES = tuple({str(path) for folder in FOLDERS for path in (folder, folder.resolve())})  # a folder may be reached by a link
 DEPTH = 12
 
 
@@ -62,11 +63,15 @@ def _contents(x: torch.Tensor) -> int:
         return 0
     if x.numel() * x.element_size() > CONTENTS:
         raise Unknown
-    return zlib.crc32(x.detach().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return zlib.crc32(x.detach().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8).numpy().data)
 
 
-def _library(name: str | None) -> bool:
-    return name is None or name.startswith(LIBRARIES)
+def of_library(module: str) -> bool:
+    """Is it Python's or an installed package's, by its name? What is imported from nowhere is the user's."""
+    if module in sys.builtin_module_names or module == "__main__":
+        return module != "__main__"
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and file.startswith(LIBRARIES)
 
 
 def _function(f: types.FunctionType, depth: int, seen: dict[int, int]) -> tuple[Any, ...]:
@@ -78,7 +83,7 @@ def _function(f: types.FunctionType, depth: int, seen: dict[int, int]) -> tuple[
 
 def _class(cls: type, depth: int, seen: dict[int, int]) -> tuple[Any, ...]:
     """The user's classes by what they define; a library's by itself."""
-    own = [c for c in cls.__mro__ if not _library(getattr(sys.modules.get(c.__module__), "__file__", None)) or c.__module__ == "__main__"]
+    own = [c for c in cls.__mro__ if not of_library(c.__module__)]
     skipped = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__")
     if any("__slots__" in vars(c) for c in own):
         raise Unknown
@@ -97,8 +102,7 @@ def _of(value: Any, depth: int, seen: dict[int, int]) -> Any:
     if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         return id(value)
     if isinstance(value, types.ModuleType):
-        file = getattr(value, "__file__", None)
-        if value.__name__ not in sys.builtin_module_names and (file is None or not _library(file)):
+        if not of_library(value.__name__):
             raise Unknown
         return id(value)
     if id(value) in seen:

@@ -80,10 +80,10 @@ class Runner:
     def backward(self) -> Any:
         if self.held is None:
             self.held = self.forward()
-        return torch.autograd.grad(self.held, self.inputs, self.d_out, retain_graph=True)
+        return torch.autograd.grad(self.held, self.inputs, self.d_out, retain_graph=True, materialize_grads=True)
 
     def both(self) -> Any:
-        return torch.autograd.grad(self.forward(), self.inputs, self.d_out)
+        return torch.autograd.grad(self.forward(), self.inputs, self.d_out, materialize_grads=True)
 
     def step(self, direction: Direction) -> Callable[[], Any]:
         return {"forward": self.forward, "backward": self.backward, "forward+backward": self.both}[direction]
@@ -179,12 +179,16 @@ class Measurement:
         runner.timing = self.row(name, contender, "forward", "timed", **more)
         return runner
 
+    def gradients(self, runner: Runner, out: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Zeros where the result does not depend on an input: a score_mod may leave the score out."""
+        return torch.autograd.grad(out, runner.inputs, runner.d_out, materialize_grads=True)
+
     def results(self, runner: Runner) -> dict[str, torch.Tensor]:
         out = runner.forward()
         found = {"out": out.detach()}
         if self.trains and runner.ready.trains:
             try:
-                found |= dict(zip(("dq", "dk", "dv"), torch.autograd.grad(out, runner.inputs, runner.d_out), strict=True))
+                found |= dict(zip(("dq", "dk", "dv"), self.gradients(runner, out), strict=True))
             except Exception as error:
                 if is_fatal(error):
                     raise

@@ -19,6 +19,7 @@ import torch
 
 from cute_lab.capture import Mod, captured
 from cute_lab.errors import DeviceError
+from cute_lab.freshness import of_library
 from cute_lab.tables import moved
 
 _count = itertools.count(1)
@@ -57,12 +58,14 @@ def _pickler(out: io.BytesIO, tensors: list[torch.Tensor]) -> Any:
 
 
 @contextlib.contextmanager
-def by_value(files: set[str]) -> Iterator[None]:
+def by_value() -> Iterator[None]:
     """The user's own modules travel as they are now: the other process would import them as they were written."""
     import cloudpickle
 
-    own = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) in files and "site-packages" not in str(m.__file__)]
-    own = [m for m in own if m.__name__ != "__main__"]  # travels by value anyway
+    here = __name__.partition(".")[0]  # this package is on both sides, installed or not
+    named = [(name, m) for name, m in list(sys.modules.items()) if isinstance(m, types.ModuleType) and name == m.__name__]
+    users = [(name, m) for name, m in named if getattr(m, "__file__", None) and name != "__main__" and not of_library(name)]
+    own = [m for name, m in users if name.partition(".")[0] != here]
     for module in own:
         cloudpickle.register_pickle_by_value(module)
     try:
@@ -77,7 +80,7 @@ def pack(mods: Sequence[Mod | None]) -> Parcel:
     out, tensors = io.BytesIO(), list[torch.Tensor]()
     names = {name for mod in mods if mod is not None for name in captured(mod).files}
     try:
-        with by_value(names):
+        with by_value():
             _pickler(out, tensors).dump(tuple(mods))
     except Exception as error:
         raise DeviceError(

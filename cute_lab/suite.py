@@ -8,6 +8,7 @@ dtype, directions, rounds, against: as in Lab.bench
 from __future__ import annotations
 
 import itertools
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -112,9 +113,13 @@ def _shapes(sizes: Mapping[str, Any], tokens: int | None, dtype: str) -> Iterato
 
 
 def run(suite: Suite, device: str | None, seed: int, command: str, quiet: bool = False, save: str | Path | None = None) -> SuiteRecord:
-    """Every variant at every shape; the file is written after each variant, so that a stopped run keeps what it has."""
+    """Every variant at every shape; the file is written after each variant, so that a stopped run keeps what it has.
+
+    A variant that fails at all its shapes is named and left out; the run ends with its error only if nothing else was measured.
+    """
     where = devices.chosen(device)
     records: list[Record] = []
+    failed: list[CuteLabError] = []
     result = SuiteRecord(SCHEMA, "suite", suite.name, suite.about, ())
     for i, variant in enumerate(suite.variants):
         requests, labs, refused = [], [], []
@@ -129,11 +134,16 @@ def run(suite: Suite, device: str | None, seed: int, command: str, quiet: bool =
             requests.append(
                 bench.request_of(lab, shape, packed, suite.against, bench.directions(suite.directions), suite.rounds, seed, where)
             )
-        if not requests:
-            raise refused[0][1]
         if not quiet:
             print(f"{i + 1} of {len(suite.variants)}: {variant.name}, {variant.about}", flush=True)
-        found = bench.measure(requests, command, quiet)
+        try:
+            if not requests:
+                raise refused[0][1]
+            found = bench.measure(requests, command, quiet)
+        except CuteLabError as error:
+            print(f"{variant.name} was not measured: {error}", file=sys.stderr, flush=True)
+            failed.append(error)
+            continue
         rows = tuple(row for shape, error in refused for row in _refused(requests[0], shape, error))
         found = replace(found, timings=(*found.timings, *rows))
         records.append(replace(labs[-1].record(targets=()), bench=found))
@@ -142,6 +152,8 @@ def run(suite: Suite, device: str | None, seed: int, command: str, quiet: bool =
             result.save(save)
         if found.stopped:
             break
+    if failed and not records:
+        raise failed[0]
     return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import dataclasses
 import itertools
 import math
 import signal
@@ -254,7 +255,6 @@ def fails_after(calls: int, error: BaseException | None = None) -> Callable[...,
     return run
 
 
-@pytest.mark.xfail(reason="torch refuses a gradient of what the result does not depend on: it is 0", raises=AssertionError)
 def test_a_score_mod_without_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = lab_of(lambda score, b, h, q, k: (q - k) * 0.1)
     found = rows(measured(planted(eager), monkeypatch, rounds=0, lab=lab))
@@ -402,7 +402,6 @@ def test_stop_while_an_event_is_handled(monkeypatch: pytest.MonkeyPatch) -> None
     assert seen(found) == [(16, "cute_lab", "timed")]
 
 
-@pytest.mark.xfail(reason="a job that ends in the moment of Stop hides it", raises=AssertionError)
 def test_stop_in_the_last_moment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal comes, and the job's last word is under way already."""
     receive, count = device.receive, itertools.count(1)
@@ -742,11 +741,7 @@ def test_the_file_of_a_suite_is_written_after_each_variant(monkeypatch: pytest.M
     assert suite_record.load(path) == found
 
 
-OTHERS = pytest.mark.xfail(reason="one variant's mistake at its only shape ends the suite", raises=cute_lab.CuteLabError)
-
-
 @pytest.mark.parametrize("cell", ["q_idx >= nowhere", "q_idx >= kv_idx + 999"], ids=["refused", "crashed"])
-@OTHERS
 def test_one_bad_variant_does_not_end_a_suite(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = run_suite(monkeypatch, cell, "q_idx >= kv_idx")
     assert [t.status for t in found.records[-1].bench.timings] == ["timed"]
@@ -861,7 +856,7 @@ def test_stop_of_a_real_run() -> None:
     timer.daemon = True
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        list(device.current("cpu").run("ping", "echo"))
+        bench.measure([dataclasses.replace(requests[0], rounds=0)], "", quiet=True)  # its imports are done when Stop is pressed
         timer.start()
         found = bench.measure(requests, "", quiet=True)
     finally:

@@ -406,7 +406,6 @@ def by_a_module(tmp_path: Path) -> Mods:
     return None, lambda b, h, q_idx, kv_idx: masks.helper(q_idx - kv_idx)
 
 
-BY_NAME = pytest.mark.xfail(reason="a module that a mod reads from travels as its name: it is not found, or is another one there")
 TRIPS = ("closures", "factories", "partials", "objects", "views", "of_a_cell", "of_a_module")
 OPTIONS: dict[str, Any] = {"H": 2, "Sq": 64, "D": 32, "target": "sm_90a"}
 
@@ -423,7 +422,7 @@ def trips(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Mods, lis
     return {name: (pair, answers[name]) for name, pair in mods.items()}
 
 
-@pytest.mark.parametrize("name", [*TRIPS, pytest.param("by_a_module", marks=BY_NAME)])
+@pytest.mark.parametrize("name", [*TRIPS, "by_a_module"])
 def test_a_variant_arrives_as_it_is(name: str, trips: dict[str, tuple[Mods, list[Any]]]) -> None:
     mods, (_, params, kept, ok, _) = trips[name]
     lab = cute_lab.attention(*mods, **OPTIONS)
