@@ -67,12 +67,13 @@ flow, each imports only from those above it (a test reads this list):
     maps            the block map of a lab
     attend          attention on the CPU with the generated code
     targets         hardware as data: what each architecture allows
+    sass            machine code -> instruction mix and cost by line
+    crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
     native          masks that FlashAttention-4 has built in, proved
     fa4             FlashAttention-4 with generated mods on a GPU
     baselines       one file per contender: how it runs a variant, or why it can't
     timing          how a call is timed
-    sass            machine code -> instruction mix and cost by line
-    crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
+    failures        what an exception says, and whether its process is lost
     worker          the compiler's process
     forkclient      talks to the worker
     device_worker   the process that owns a GPU

@@ -14,12 +14,12 @@ from cute_lab.errors import CuteLabError, DeviceCrashed, DeviceHung, OptionError
 from cute_lab.measure import Request
 from cute_lab.measurement import DIRECTIONS, Bench, Condition, Direction, Peak, Shape, Timing, Work
 from cute_lab.progress import Progress, clock
-from cute_lab.record import Record
 
 if TYPE_CHECKING:
     from cute_lab.lab import Lab
 
 ROUNDS, LEAST_ROUNDS = 10, 5
+WAY: tuple[Direction, ...] = ("forward", "forward+backward")
 INPUTS = (
     "q, k, v and the result's gradient are normal random numbers, contiguous [B, H, S, D], the same for every contender.",
     "All contenders run in one process, one sample each per round, each round in another order; ratios are taken round by round.",
@@ -220,8 +220,8 @@ def bench(
     seed: int,
     device: str | None,
     quiet: bool,
-) -> Record:
-    """The lab's record with a Bench in it."""
+) -> Bench:
+    """The lab's mods beside their baselines, over the swept shapes."""
     names, ways = contenders(against), directions(way)
     wanted = shapes(lab.shape, sweep)
     where = devices.chosen(device)
@@ -235,5 +235,4 @@ def bench(
         + [f"directions={ways!r}", f"rounds={rounds}", f"seed={seed}"]
         + ([f"device={device!r}"] if device else [])
     )
-    found = measure(requests, f"lab.bench({options})", quiet)
-    return replace(lab.record(targets=()), bench=found)
+    return measure(requests, f"lab.bench({options})", quiet)

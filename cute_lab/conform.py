@@ -22,6 +22,7 @@ from cute_lab import conform_kernels, cutedsl, host, packed, reference, verify
 from cute_lab.capture import Mod
 from cute_lab.ir import Graph, Program
 from cute_lab.record import Check, Shape
+from cute_lab.tables import moved
 
 if TYPE_CHECKING:
     from cute_lab.lab import Lab
@@ -161,12 +162,6 @@ def machine_code(subject: Subject, what: str, width: int, arch: str) -> tuple[st
 
 
 # -- running --------------------------------------------------------------------------------------------------------------
-def there(t: torch.Tensor, place: torch.device) -> torch.Tensor:
-    """The tensor on a device, in the layout that the text was written for: `.to` would make it contiguous."""
-    whole = torch.empty(0, dtype=t.dtype).set_(t.untyped_storage()).to(place)
-    return whole.as_strided(t.shape, t.stride(), t.storage_offset())
-
-
 def launch(function: Any, subject: Subject, what: str, width: int, grid: Grid, device: Device) -> torch.Tensor:
     """The compiled function over a grid: float32, or uint8 for masks, [R, keys], on the CPU."""
     form, place = FORMS[what], torch.device("cpu" if device == "host" else device)
@@ -177,7 +172,7 @@ def launch(function: Any, subject: Subject, what: str, width: int, grid: Grid, d
     count, words = len(grid.rows) * chunks, max(1, width // WORD) if form.dtype == torch.uint32 else width
     size = count * words * form.dtype.itemsize
     memory = torch.full((size + GUARD,), form.blank, dtype=torch.uint8, device=place)
-    tables = [dataclasses.replace(t, tensor=there(t.tensor, place)) for t in subject.program.tables]  # held here: addresses are passed
+    tables = [dataclasses.replace(t, tensor=moved(t.tensor, place)) for t in subject.program.tables]  # held here: addresses are passed
     captures = host.captures(tables, subject.program.scalars)
     function(leads, memory[:size].view(form.dtype), grid.rows.to(place), captures, grid.first, grid.keys, count)
     found = memory.cpu()

@@ -31,6 +31,7 @@ class Process:
 
     def __init__(self, device: str) -> None:
         self.device, self.lock, self.dead = device, threading.Lock(), False
+        self.job = ""  # the verb under way
         self.output = tempfile.TemporaryFile()  # noqa: SIM115
         self.socket, theirs = socket.socketpair()
         env = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_SETTINGS)}
@@ -52,6 +53,7 @@ class Process:
         with self.lock:
             try:
                 self.socket.settimeout(silence)
+                self.job = verb
                 send(self.socket, (verb, payload))
                 while True:
                     message = receive(self.socket)
@@ -59,6 +61,7 @@ class Process:
                         raise self.crash()
                     ended = message[0] in ("done", "stopped", "error")
                     if ended:
+                        self.job = ""
                         self.dead = bool(message[0] == "error" and message[1]["fatal"])
                     yield message
                     if ended:
@@ -132,6 +135,14 @@ def current(device: str = "cuda:0") -> Process:
                 found.close()
             _processes[device] = found = Process(device)
         return found
+
+
+def interrupt(device: str, verb: str) -> None:
+    """Stops this device's job if it is of that kind: what another cell runs there is not ours to end."""
+    found = _processes.get(device)
+    if found is not None and found.job == verb:
+        with contextlib.suppress(ProcessLookupError):
+            found.process.send_signal(signal.SIGINT)
 
 
 def available() -> bool:

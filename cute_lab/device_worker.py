@@ -81,7 +81,7 @@ def main() -> None:
             send(channel, ("stopped", None))
         except BaseException as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            from cute_lab.measure import is_fatal, reason
+            from cute_lab.failures import is_fatal, reason
 
             text = "".join(traceback.format_exception(error))
             sys.stderr.write(text)

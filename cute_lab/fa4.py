@@ -12,12 +12,13 @@ import hashlib
 import importlib
 import math
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from cute_lab import host, native
+from cute_lab.crosscompile import load_mods
 from cute_lab.errors import DeviceMissing, GeometryError, OptionError
 from cute_lab.tables import as_stored, moved
 from cute_lab.targets import TARGETS, Target, skips_blocks
@@ -90,25 +91,18 @@ class Kernel:
 
 def captures(program: Program, device: torch.device) -> tuple[tuple[Any, ...], list[torch.Tensor]]:
     """aux_scalars for this device: addresses of the captured tensors there, then the run-time numbers. And what holds the memory."""
-    import cutlass
-
     sources = [t.original if t.source is None else t.source for t in program.tables]
-    tensors = [as_stored(x if x.device == device else moved(x, device)) for x in sources]
-    types_ = {"i32": cutlass.Int32, "f32": cutlass.Float32}
-    values = (types_[s.dtype](s.value) for s in program.scalars)
-    return (*(cutlass.Int64(t.data_ptr()) for t in tensors), *values), tensors
+    placed = [
+        replace(t, tensor=as_stored(x if x.device == device else moved(x, device))) for t, x in zip(program.tables, sources, strict=True)
+    ]
+    return host.captures(placed, program.scalars) or (), [t.tensor for t in placed]
 
 
 @functools.lru_cache(maxsize=256)
 def load(text: str, functions: tuple[str, ...], score_vec: int | None, mask_vec: int | None) -> dict[str, Any]:
-    scope = host.load(text)
-    found = {name: getattr(scope, name) for name in functions}
-    for name, mod in found.items():
-        mod.__cute_hash__ = hashlib.sha256(f"{name}\n{text}".encode()).hexdigest()
-    for name, size in (("score_mod", score_vec), ("mask_mod", mask_vec)):
-        if size is not None and name in found:
-            found[name].__vec_size__ = size
-    return found
+    """The functions of a text, once: FlashAttention-4 finds its kernel by their hash."""
+    spec = {"source": text, "functions": functions, "score_vec": score_vec, "mask_vec": mask_vec}
+    return load_mods(spec, f"<cute_lab:{hashlib.sha256(text.encode()).hexdigest()[:12]}>")
 
 
 def block_lists(lab: Lab, program: Program, device: torch.device, direction: str, block: tuple[int, int]) -> Any:

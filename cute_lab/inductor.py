@@ -39,7 +39,8 @@ from torch._inductor.kernel.flex.flex_flash_attention import (
 from torch._inductor.virtualized import V
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from .errors import CompileError
+from cute_lab.errors import CompileError
+from cute_lab.failures import reason
 
 Kind = Literal["score", "mask", "score_bwd"]
 Mod = Callable[..., torch.Tensor]
@@ -178,14 +179,11 @@ def _generate(graph: torch.fx.GraphModule, captures: list[torch.Tensor], kind: K
 
 
 def _reason(error: BaseException) -> str:
-    """One line: Inductor's banner gives the operation, anything else its last line of substance."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    banner = re.search(r"UNSUPPORTED CUTEDSL OPERATION: '\w+'", text)
+    """One line: Inductor's banner gives the operation, our own refusal its words, anything else its first line."""
+    banner = re.search(r"UNSUPPORTED CUTEDSL OPERATION: '\w+'", str(error))
     if banner:
         return banner.group()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    name = "" if isinstance(error, Refused) else f"{type(error).__name__}: "
-    return name + (lines[0] if lines else "")
+    return str(error) if isinstance(error, Refused) else reason(error)
 
 
 @cute.jit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -228,7 +229,9 @@ class Lab:
         """
         from cute_lab import bench
 
-        return bench.bench(self, against, {"B": B, "H": H, "Hkv": Hkv, "Sq": Sq, "D": D}, directions, rounds, seed, device, quiet)
+        sweep = {"B": B, "H": H, "Hkv": Hkv, "Sq": Sq, "D": D}
+        found = bench.bench(self, against, sweep, directions, rounds, seed, device, quiet)
+        return dataclasses.replace(self.record(targets=()), bench=found)
 
     # -- proof, blocks, machine code ------------------------------------------------------------------------------------
     def verify(self) -> verify.Verification:

@@ -57,16 +57,20 @@ class CuteMagics(Magics):
         shown: tuple[str, ...] = ()
         compiled = targets or NONE not in given.get("--target", ())
         if not compiled or shell.has_trait("kernel"):
-            shown = display.show(lab.record(()), names)  # the proof at once,
+            record = lab.record(())
+            shown = display.show(record, names)  # the proof at once,
             if live:
                 live.refresh()
         if compiled:  # the machine code joins it when it is there; a terminal can't replace and waits
-            shown = display.show(lab.record(backward="--backward" in given), names, replace=shown)
+            record = lab.record(backward="--backward" in given)
+            shown = display.show(record, names, replace=shown)
             if live:
                 live.refresh()  # its cost is known now
         if "--bench" in given:
-            record = lab.record(None if compiled else (), "--backward" in given)
-            record = dataclasses.replace(record, bench=lab.bench(given.get("--against")).bench)
+            from cute_lab import bench
+
+            found = bench.bench(lab, given.get("--against"), {}, bench.WAY, bench.ROUNDS, 0, None, False)
+            record = dataclasses.replace(record, bench=found)
             display.show(record, names, replace=shown)  # the summary has the speed now
             display.show(record, ("throughput", "timings"))
 

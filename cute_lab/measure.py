@@ -14,7 +14,7 @@ import torch
 from cute_lab import accuracy, timing
 from cute_lab.baselines import Absent, Baseline, Case, Ready, baselines
 from cute_lab.environment import version
-from cute_lab.errors import CuteLabError
+from cute_lab.failures import is_fatal, reason
 from cute_lab.lab import attention
 from cute_lab.measurement import Condition, Direction, Peak, Shape, Status, Timing, Work
 from cute_lab.parcel import Parcel, unpack
@@ -89,14 +89,13 @@ class Runner:
         return {"forward": self.forward, "backward": self.backward, "forward+backward": self.both}[direction]
 
 
-def reason(error: BaseException) -> str:
-    """An exception in a sentence."""
-    if isinstance(error, torch.OutOfMemoryError):
-        return "out of memory"
-    if isinstance(error, CuteLabError):
-        return error.summary
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300]
+@dataclass(frozen=True)
+class Round:
+    """Microseconds by contender (None for one that broke), the card's own rate, its state at the end."""
+
+    us: Mapping[str, float | None]
+    peak: float
+    sensors: tuple[float, float, float, float]
 
 
 class Measurement:
@@ -207,7 +206,7 @@ class Measurement:
     def rounds(self, runners: Mapping[str, Runner], direction: Direction) -> None:
         """All contenders in every round, each time in another order: the card's clock depends on what ran just before."""
         clock, sensors = timing.Clock(self.device), timing.Sensors(self.device)
-        product, count, what = timing.peak_product(self.device)
+        product = timing.peak_product(self.device)
         steps = {name: r.step(direction) for name, r in runners.items() if direction == "forward" or (r.ready.trains and not r.no_backward)}
         broken: dict[str, str] = {}
 
@@ -224,34 +223,33 @@ class Measurement:
                 self.free()
                 return None
 
-        calls = {name: int(attempt(name, lambda step=step: clock.calls(step)) or 0) for name, step in steps.items()}  # type: ignore[misc]
-        peak_calls = clock.calls(product)
-        clock.heat(product)
-        names, peaks, done = list(steps), list[float](), 0
-        samples: dict[str, list[float]] = {name: [] for name in names}
+        done: list[Round] = []
         try:
+            if self.request.rounds:
+                calls = {name: int(attempt(name, lambda step=step: clock.calls(step)) or 0) for name, step in steps.items()}  # type: ignore[misc]
+                if product is not None:
+                    peak_calls = clock.calls(product.step)
+                    clock.heat(product.step)
             for i in range(self.request.rounds):
                 self.emit("progress", ("", f"{direction}: round {i + 1} of {self.request.rounds}"))
-                order = random.Random(self.request.seed + i).sample(names, len(names))
                 taken = {}
-                for name in (n for n in order if n not in broken):
-                    us = attempt(name, lambda name=name: clock.sample(steps[name], calls[name]))  # type: ignore[misc]
-                    if us is not None:
-                        taken[name] = us
-                peaks.append(count / clock.sample(product, peak_calls) / 1e6)
-                for name, us in taken.items():
-                    samples[name].append(us)
-                self.emit("condition", Condition(self.shape, direction, i, *sensors.read()))
-                done += 1
+                for name in random.Random(self.request.seed + i).sample(list(steps), len(steps)):
+                    if name not in broken:
+                        taken[name] = attempt(name, lambda name=name: clock.sample(steps[name], calls[name]))  # type: ignore[misc]
+                peak = product.flop / clock.sample(product.step, peak_calls) / 1e6 if product is not None else 0.0
+                done.append(Round(taken, peak, sensors.read()))  # whole or not at all: Stop may come at any moment
         finally:  # an interrupted direction keeps its complete rounds
+            for i, complete in enumerate(done):
+                self.emit("condition", Condition(self.shape, direction, i, *complete.sensors))
             for name, runner in runners.items():
-                row = self.finished(runner, name, direction, samples.get(name))
+                samples = [us for complete in done if (us := complete.us.get(name)) is not None] if name in steps else None
+                row = self.finished(runner, name, direction, samples)
                 if name in broken:
                     row = replace(row, status="failed", reason=f"while it was timed: {broken[name]}", samples_us=())
                 self.emit("row", row)
                 runner.held = None
-            if done and self.device.type == "cuda":
-                self.emit("peak", Peak(what, self.shape, direction, tuple(peaks[:done])))
+            if product is not None and done:
+                self.emit("peak", Peak(product.what, self.shape, direction, tuple(complete.peak for complete in done)))
 
     def finished(self, runner: Runner, name: str, direction: Direction, samples: list[float] | None) -> Timing:
         t = replace(runner.timing, direction=direction)
@@ -261,14 +259,6 @@ class Measurement:
             return replace(t, status="absent", reason=f"no backward: {runner.ready.why_not}")
         status: Status = "timed" if samples else ("checked" if self.request.rounds == 0 else "stopped")
         return replace(t, status=status, samples_us=tuple(round(x, 3) for x in samples))
-
-
-def is_fatal(error: BaseException) -> bool:
-    """After this error the CUDA context is unusable: the process must end."""
-    text = str(error)
-    return (
-        isinstance(error, RuntimeError) and not isinstance(error, torch.OutOfMemoryError) and ("CUDA error" in text or "cudaError" in text)
-    )
 
 
 def described(device: torch.device) -> dict[str, Any]:

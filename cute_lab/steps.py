@@ -12,15 +12,14 @@ from cute_lab.capture import Number, ranges
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.lab import Lab
 from cute_lab.picture import block_png
-from cute_lab.quantities import count, number
+from cute_lab.quantities import number
 from cute_lab.record import TargetReport
 from cute_lab.sliders import Range, Slider, shown
-from cute_lab.views._words import architecture
+from cute_lab.views._words import NO_MASK, architecture, register_words
 from cute_lab.views.summary import check_lines, mask_words
 
 HEAD_DIMENSIONS = (64, 96, 128, 192, 256)
 SHORTEST, LONGEST, MOST_HEADS = 7, 17, 128  # Sq from 2**7 to 2**17
-NO_MASK = "No block map: this cell has no `mask_mod`, so the kernel computes every block."
 NOT_COMPILED = "⚙ No machine code {why} yet: Compile makes it, with no GPU."
 NOT_HERE = "⏱ no GPU here: not timed"
 SAME = "; the machine code above does not change with this parameter"
@@ -114,9 +113,7 @@ def _cost(report: TargetReport) -> str:
     if report.status != "compiled":
         return f"{architecture(report.target)}: {report.status}. {report.reason}"
     words = [] if report.cost is None else [f"about {report.cost:,.0f} cycles per tile"]
-    words.append(count(report.registers, "register"))
-    spills = ((report.spill_stores, "spilled store"), (report.spill_loads, "spilled load"))
-    words += [count(n, noun) for n, noun in spills if n] or ["no spills"]
+    words += register_words(report)
     return f"{architecture(report.target)}: {', '.join(words)}."
 
 
@@ -134,8 +131,9 @@ def asked(lab: Lab, given: Mapping[str, Number]) -> tuple[dict[str, Number], dic
             values[name] = int(value) if r.whole else float(value)
         elif name in places:
             if value not in places[name]:
+                nearest = min(places[name], key=lambda stop: abs(stop - value))
                 listed = f"The shape sliders stand at {', '.join(map(number, places[name]))}."
-                raise OptionError(f"{name}: {value!r} is no stop of its slider", detail=listed, example=f"{name}={lab.shape.Sq}")
+                raise OptionError(f"{name}: {value!r} is no stop of its slider", detail=listed, example=f"{name}={nearest}")
             sizes[name] = int(value)
         else:
             raise OptionError(f"there is no slider {name!r}", detail=f"The sliders are {', '.join([*found, *places])}.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,8 +37,7 @@ def on_gpu(lab: Lab) -> str:
 
 def stop() -> None:
     """Ends what the process on the GPU is doing for a panel."""
-    with contextlib.suppress(ProcessLookupError):
-        device.current(DEVICE).process.send_signal(signal.SIGINT)
+    device.interrupt(DEVICE, "retime")
 
 
 def default() -> tuple[Callable[[Lab], str] | None, Callable[[], None] | None]:

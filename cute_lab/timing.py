@@ -130,12 +130,21 @@ def driver() -> str:
         return "unknown"
 
 
-def peak_product(device: torch.device) -> tuple[Callable[[], Any], float, str]:
-    """(step, FLOP, words) of a dense bf16 product with normal inputs: the card's own ceiling."""
+@dataclass(frozen=True)
+class Product:
+    """A dense product by the card's own library: its ceiling. `flop` operations a step."""
+
+    step: Callable[[], Any]
+    flop: float
+    what: str
+
+
+def peak_product(device: torch.device) -> Product | None:
+    """bf16, with normal inputs. None on a CPU: nothing there is compared with it."""
+    if device.type != "cuda":
+        return None
     g = torch.Generator(device).manual_seed(1)
-    size = PEAK if device.type == "cuda" else 512
-    a = torch.randn(size, size, device=device, dtype=torch.bfloat16, generator=g)
-    b = torch.randn(size, size, device=device, dtype=torch.bfloat16, generator=g) / size**0.5
+    a = torch.randn(PEAK, PEAK, device=device, dtype=torch.bfloat16, generator=g)
+    b = torch.randn(PEAK, PEAK, device=device, dtype=torch.bfloat16, generator=g) / PEAK**0.5
     out = torch.empty_like(a)
-    name = "cuBLAS" if device.type == "cuda" else "CPU"
-    return lambda: torch.mm(a, b, out=out), 2.0 * size**3, f"{name} {size}³ bf16, A ~ N(0, 1), B ~ N(0, 1/{size})"
+    return Product(lambda: torch.mm(a, b, out=out), 2.0 * PEAK**3, f"cuBLAS {PEAK}³ bf16, A ~ N(0, 1), B ~ N(0, 1/{PEAK})")

@@ -198,7 +198,7 @@ def measured(
     known = baselines()
     table = {"cute_lab": known["cute_lab"], "planted": Baseline("Planted", 5, prepare, ("cpu",)), "eager": known["eager"]}
     monkeypatch.setattr(measure, "baselines", lambda: table)
-    monkeypatch.setattr(timing, "peak_product", lambda where: (lambda: None, 1.0, "nothing"))
+    monkeypatch.setattr(timing, "peak_product", lambda where: timing.Product(lambda: None, 1.0, "nothing"))
     lab = lab or lab_of()
     packed = parcel.pack((lab.score_mod, lab.mask_mod))
     request = bench.request_of(lab, lab.shape, packed, tuple(table), tuple(directions), rounds, 0, "cpu")
@@ -294,11 +294,12 @@ def test_each_round_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> 
         return sample(clock, step, calls)
 
     monkeypatch.setattr(timing.Clock, "sample", spy)
-    measured(planted(eager), monkeypatch, rounds=8, directions=("forward",))
+    events = measured(planted(eager), monkeypatch, rounds=8, directions=("forward",))
     order = [tuple(called[i : i + 4]) for i in range(4, len(called), 4)]  # after one call each that counts
     assert len(order) == 8
     assert all(sorted(names[:3]) == ["cute_lab", "eager", "planted"] and names[3] == "peak" for names in order)
     assert len(set(order)) > 2
+    assert [len(p.samples_tflops) for event, p in events if event == "peak"] == [8]
 
 
 # -- what ends a run ------------------------------------------------------------------------------------------------------

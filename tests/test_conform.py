@@ -17,6 +17,7 @@ from corpus import cases
 from cute_lab import conform, host
 from cute_lab.conform import Grid, Subject
 from cute_lab.lab import attention
+from cute_lab.tables import moved
 from cute_lab.targets import TARGETS
 
 TESTS = Path(__file__).parent
@@ -150,7 +151,7 @@ def test_a_result_is_neither_too_short_nor_too_long() -> None:
 def test_a_table_keeps_its_layout_on_its_way() -> None:
     whole = torch.arange(24, dtype=torch.int16).view(4, 6)
     for table in (whole.t(), whole[1:, ::2], whole[2].expand(3, 6), whole[3, 5:].reshape(1)):
-        there = conform.there(table, torch.device("cpu"))
+        there = moved(table, "cpu", copy=True)
         assert torch.equal(there, table)
         assert there.stride() == table.stride()
 

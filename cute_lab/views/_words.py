@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from cute_lab.quantities import count
 from cute_lab.record import Note, Record, TargetReport, Worst
 
+NO_MASK = "No block map: this cell has no `mask_mod`, so the kernel computes every block."
 FAMILY = {
     "sm_80": "Ampere",
     "sm_90": "Hopper",
@@ -24,6 +26,12 @@ def column(report: TargetReport, reports: tuple[TargetReport, ...]) -> str:
     """A table's column head: the direction is named only where the record has both."""
     both = len({r.direction for r in reports}) > 1
     return architecture(report.target) + (f", {report.direction}" if both else "")
+
+
+def register_words(report: TargetReport) -> list[str]:
+    """`168 registers`, then what is spilled, or that nothing is."""
+    spills = [(report.spill_stores, "spilled store"), (report.spill_loads, "spilled load")]
+    return [count(report.registers, "register"), *([count(n, noun) for n, noun in spills if n] or ["no spills"])]
 
 
 def place(worst: Worst | None) -> str:
@@ -53,7 +61,7 @@ def _is_code(text: str) -> bool:
 def no_blocks(record: Record) -> str:
     if "mask_mod" in record.source.functions:
         return f"No block map yet. Run `{record.name if record.name.isidentifier() else 'lab'}.blocks()`: it needs no GPU."
-    return "No block map: this cell has no `mask_mod`, so the kernel computes every block."
+    return NO_MASK
 
 
 def cell_lines(record: Record) -> dict[int, str]:

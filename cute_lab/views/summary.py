@@ -10,7 +10,7 @@ from cute_lab.series import shape_words as shape_words
 from cute_lab.throughput import OURS, verdict
 from cute_lab.views import Bundle, View
 from cute_lab.views._text import Block, Code, Head, Lines, page, said_missing
-from cute_lab.views._words import architecture, no_blocks, note_words, place
+from cute_lab.views._words import architecture, no_blocks, note_words, place, register_words
 
 
 def render(record: Record) -> Bundle:
@@ -89,9 +89,7 @@ def _targets(targets: tuple[TargetReport, ...], name: str) -> list[str]:
 
 
 def _machine(target: TargetReport) -> str:
-    spills = [(target.spill_stores, "spilled store"), (target.spill_loads, "spilled load")]
-    words = [count(target.registers, "register"), *(count(n, noun) for n, noun in spills if n)]
-    words += [] if target.spill_stores + target.spill_loads else ["no spills"]
+    words = register_words(target)
     top = max((cost for cost in target.line_cost if cost.line), key=lambda cost: cost.share, default=None)
     if top and top.share >= 0.25:
         words.append(f"line {top.line} costs {percent(round(top.share, 2))} of the mod")
