@@ -139,6 +139,7 @@ CALLS = [
     Call("CompilerTimeout", "0.01 s", lambda: causal(Sq=192).compile("sm_90a", timeout=0.01, force=True)),
 ]
 LOCK = threading.Lock()
+DTYPES = (torch.float16, torch.float32, torch.float32)
 
 
 def locked(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -152,6 +153,10 @@ def without_gpu(call: Callable[[], object]) -> object:
 
 
 CALLS += [
+    Call("OptionError", "no such device", lambda: causal(Sq=64).bench(device="tpu")),
+    Call("OptionError", "no such record", lambda: cute_lab.load("h200_mha")),
+    Call("OptionError", "nothing to sweep", lambda: causal(Sq=64).bench(Sq=[])),
+    Call("OptionError", "k of another dtype", lambda: causal(Sq=64, D=64).run(*(torch.zeros(1, 8, 64, 64, dtype=d) for d in DTYPES))),
     Call("DeviceError", "a capture that can't travel", lambda: attention(locked, Sq=64).bench(device="cpu")),
     Call("DeviceMissing", "bench() without a GPU", lambda: without_gpu(causal(Sq=64).bench)),
     Call("DeviceCrashed", "an abort", lambda: list(device.current("cpu").run("ping", "die"))),
