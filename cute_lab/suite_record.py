@@ -55,11 +55,18 @@ def read(path: str | Path) -> Any:
         raise OptionError(f"{Path(path).name} is not JSON: {error}") from None
 
 
+# In a wheel the records lie in the package, in a checkout among the tests.
+PLACES = (Path(__file__).parent / "records", Path(__file__).parent.parent / "tests" / "records")
+
+
 def stored(name: str) -> Path | None:
-    """A record that comes with cute_lab: in a wheel they lie in the package, in a checkout among the tests."""
-    here = Path(__file__).parent
-    found = (folder / f"{name}.json" for folder in (here / "records", here.parent / "tests" / "records"))
-    return next((path for path in found if path.exists()), None)
+    """A record that comes with cute_lab, by its name."""
+    return next((path for folder in PLACES if (path := folder / f"{name}.json").exists()), None)
+
+
+def suites() -> list[str]:
+    """The suites' records among them; a file's first characters say what it is."""
+    return sorted(p.stem for folder in PLACES for p in folder.glob("*.json") if '"kind":"suite"' in p.read_text(encoding="utf-8")[:40])
 
 
 def load(path: str | Path) -> Record | SuiteRecord:
@@ -69,9 +76,7 @@ def load(path: str | Path) -> Record | SuiteRecord:
     """
     known = stored(str(path)) if not Path(path).exists() else None
     if known is None and not Path(path).exists():
-        folder = Path(__file__).parent
-        names = sorted(p.stem for f in (folder / "records", folder.parent / "tests" / "records") for p in f.glob("h200_m*.json"))
-        raise OptionError(f"there is no file {str(path)!r}", detail=f"Records that come with cute_lab: {', '.join(names)}, ....")
+        raise OptionError(f"there is no file {str(path)!r}", detail=f"Records that come with cute_lab: {', '.join(suites())}.")
     obj = read(known or path)
     if not isinstance(obj, dict) or obj.get("kind") != "suite":
         return from_json(obj)
