@@ -8,6 +8,7 @@ then nothing is reused. One edit is not seen: that of a CUDA tensor through `.da
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 import zlib
@@ -22,8 +23,6 @@ from cute_lab.capture import Mod, of_torch, slots
 PLAIN = (int, bool, complex, str, bytes, type(None), torch.dtype, torch.device)
 CONTAINERS = (tuple, list, dict)
 CONTENTS = 16 << 20  # bytes: a larger tensor on the host is not compared by its contents, and its state is unknown
-FOLDERS = (Path(torch.__file__).parents[1], Path(functools.__file__).parent)
-LIBRARIES = tuple({str(path) for folder in FOLDERS for path in (folder, folder.resolve())})  # a folder may be reached by a link
 DEPTH = 12
 
 
@@ -66,12 +65,23 @@ def _contents(x: torch.Tensor) -> int:
     return zlib.crc32(x.detach().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8).numpy().data)
 
 
+@functools.lru_cache(4)
+def libraries(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Folders of installed packages: Python's own, torch's, and those of `path` where pip has left its records.
+
+    pip's `--target` makes such a folder anywhere; an editable install leaves its record elsewhere, so its modules are the user's.
+    """
+    placed = [Path(entry) for entry in path if entry and next(Path(entry).glob("*.dist-info"), None)]
+    folders = (Path(functools.__file__).parent, Path(torch.__file__).parents[1], *placed)
+    return tuple({f"{way}{os.sep}" for folder in folders for way in (folder, folder.resolve())})  # a folder may be reached by a link
+
+
 def of_library(module: str) -> bool:
     """Is it Python's or an installed package's, by its name? What is imported from nowhere is the user's."""
     if module in sys.builtin_module_names or module == "__main__":
         return module != "__main__"
     file = getattr(sys.modules.get(module), "__file__", None)
-    return file is not None and file.startswith(LIBRARIES)
+    return file is not None and file.startswith(libraries(tuple(sys.path)))
 
 
 def _function(f: types.FunctionType, depth: int, seen: dict[int, int]) -> tuple[Any, ...]:

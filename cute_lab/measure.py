@@ -72,6 +72,7 @@ class Runner:
     d_out: torch.Tensor
     held: torch.Tensor | None = None  # the forward's result with its graph, for the backward alone
     no_backward: str = ""  # what the backward raised, where the forward works
+    wrong_backward: str = ""  # what differs in its gradients, where the forward is right
     samples: dict[Direction, list[float]] = field(default_factory=dict)
 
     def forward(self) -> torch.Tensor:
@@ -84,6 +85,15 @@ class Runner:
 
     def both(self) -> Any:
         return torch.autograd.grad(self.forward(), self.inputs, self.d_out, materialize_grads=True)
+
+    def row(self, direction: Direction) -> Timing:
+        """A forward computes no gradients: they are the other directions' to answer for."""
+        accuracy = tuple(a for a in self.timing.accuracy if direction != "forward" or a.tensor == "out")
+        return replace(self.timing, direction=direction, accuracy=accuracy)
+
+    @property
+    def has_backward(self) -> bool:
+        return self.ready.trains and not self.no_backward and not self.wrong_backward
 
     def step(self, direction: Direction) -> Callable[[], Any]:
         return {"forward": self.forward, "backward": self.backward, "forward+backward": self.both}[direction]
@@ -135,16 +145,16 @@ class Measurement:
             self.reference = accuracy.make(self.case, q, k, v, d_out if self.trains else None)
         return self.reference
 
-    def row(self, name: str, contender: Baseline, direction: Direction, status: str, why: str = "", **more: Any) -> Timing:
-        return Timing(name, contender.label, direction, self.shape, status, why, **more)  # type: ignore[arg-type]
+    def row(self, name: str, contender: Baseline, direction: Direction, status: Status, why: str = "") -> Timing:
+        return Timing(name, contender.label, direction, self.shape, status, why)
 
     def prepare(self, name: str) -> Runner | None:
         """The contender, run once and checked; None after its rows with the reason are sent."""
         contender = baselines()[name]
 
-        def refuse(status: str, why: str, **more: Any) -> None:
+        def refuse(status: Status, why: str) -> None:
             for direction in self.request.directions:
-                self.emit("row", self.row(name, contender, direction, status, why, **more))
+                self.emit("row", self.row(name, contender, direction, status, why))
 
         self.emit("progress", (name, f"{contender.label}: compiling"))
         if self.device.type not in contender.devices:
@@ -160,8 +170,8 @@ class Measurement:
             seconds = time.perf_counter() - started
             self.emit("progress", (name, f"{contender.label}: checking"))
             checked = () if ready.ceiling else accuracy.compare(self.expected(), results)
-        except Absent as why:
-            refuse("absent", str(why))
+        except Absent as absent:
+            refuse("absent", str(absent))
             return None
         except Exception as error:
             if is_fatal(error):
@@ -170,12 +180,14 @@ class Measurement:
             refuse("failed", reason(error))
             self.free()
             return None
-        more: dict[str, Any] = {"note": ready.note, "compile_seconds": seconds, "accuracy": checked}
+        runner.timing = replace(runner.timing, note=ready.note, compile_seconds=seconds, accuracy=checked)
         bad = [a for a in checked if not a.ok]
-        if bad:
-            refuse("wrong", f"{', '.join(a.tensor for a in bad)} differ from float32: {bad[0].worst}", **more)
+        why = f"{', '.join(a.tensor for a in bad)} {'differ' if len(bad) > 1 else 'differs'} from float32: {bad[0].worst}" if bad else ""
+        if any(a.tensor == "out" for a in bad):
+            for direction in self.request.directions:
+                self.emit("row", replace(runner.row(direction), status="wrong", reason=why))
             return None
-        runner.timing = self.row(name, contender, "forward", "timed", **more)
+        runner.wrong_backward = why
         return runner
 
     def gradients(self, runner: Runner, out: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -207,7 +219,7 @@ class Measurement:
         """All contenders in every round, each time in another order: the card's clock depends on what ran just before."""
         clock, sensors = timing.Clock(self.device), timing.Sensors(self.device)
         product = timing.peak_product(self.device)
-        steps = {name: r.step(direction) for name, r in runners.items() if direction == "forward" or (r.ready.trains and not r.no_backward)}
+        steps = {name: r.step(direction) for name, r in runners.items() if direction == "forward" or r.has_backward}
         broken: dict[str, str] = {}
 
         def attempt(name: str, call: Callable[[], float]) -> float | None:
@@ -252,7 +264,9 @@ class Measurement:
                 self.emit("peak", Peak(product.what, self.shape, direction, tuple(complete.peak for complete in done)))
 
     def finished(self, runner: Runner, name: str, direction: Direction, samples: list[float] | None) -> Timing:
-        t = replace(runner.timing, direction=direction)
+        t = runner.row(direction)
+        if samples is None and runner.wrong_backward:
+            return replace(t, status="wrong", reason=runner.wrong_backward)
         if samples is None and runner.no_backward:
             return replace(t, status="failed", reason=f"its backward: {runner.no_backward}")
         if samples is None:

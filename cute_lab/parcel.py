@@ -65,7 +65,7 @@ def by_value() -> Iterator[None]:
     here = __name__.partition(".")[0]  # this package is on both sides, installed or not
     named = [(name, m) for name, m in list(sys.modules.items()) if isinstance(m, types.ModuleType) and name == m.__name__]
     users = [(name, m) for name, m in named if getattr(m, "__file__", None) and name != "__main__" and not of_library(name)]
-    own = [m for name, m in users if name.partition(".")[0] != here]
+    own = [m for name, m in users if name.partition(".")[0] not in (here, "cloudpickle")]  # nor can the pickler pickle itself
     for module in own:
         cloudpickle.register_pickle_by_value(module)
     try:

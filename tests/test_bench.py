@@ -92,7 +92,8 @@ def test_every_shape_and_direction_has_its_rows(trained: cute_lab.record.Record)
     wanted = [(s, d, c) for s in shapes for d in DIRECTIONS[:2] for c in ("cute_lab", "eager")]
     assert [(t.shape, t.direction, t.contender) for t in found.timings] == wanted
     assert all(t.status == "timed" and len(t.samples_us) == 6 for t in found.timings)
-    assert all([a.tensor for a in t.accuracy] == ["out", "dq", "dk", "dv"] and all(a.ok for a in t.accuracy) for t in found.timings)
+    answered = {(t.direction, tuple(a.tensor for a in t.accuracy), all(a.ok for a in t.accuracy)) for t in found.timings}
+    assert answered == {("forward", ("out",), True), ("backward", accuracy.NAMES, True)}
     assert found.peaks == ()  # a CPU's product says nothing about a card
     rounds = [(s, d, i) for s in shapes for d in DIRECTIONS[:2] for i in range(6)]
     assert [(c.shape, c.direction, c.round) for c in found.conditions] == rounds
@@ -165,11 +166,11 @@ class NoBackward(torch.autograd.Function):
 
 # what it does, its statuses (forward, forward + backward), words of the reason
 PLANTED: dict[str, tuple[Callable[[Case], Ready], tuple[str, str], str]] = {
-    "one wrong row": (planted(one_row), ("wrong", "wrong"), "out differ from float32: b0 h1 row 17 column 5: "),
+    "one wrong row": (planted(one_row), ("wrong", "wrong"), "out differs from float32: b0 h1 row 17 column 5: "),
     "a wrong dk": (
         planted(lambda c, q, k, v: eager(c, q, WrongGradient.apply(k), v)),
-        ("wrong", "wrong"),
-        "dk differ from float32: b0 kv head 1 row 40 column 7: ",
+        ("timed", "wrong"),
+        "dk differs from float32: b0 kv head 1 row 40 column 7: ",
     ),
     "nan": (planted(lambda c, q, k, v: eager(c, q, k, v) * math.nan), ("wrong", "wrong"), "out, dq, dk, dv differ from float32: "),
     "one percent off": (planted(lambda c, q, k, v: eager(c, q, k, v) * 1.01), ("wrong", "wrong"), "differ from float32"),
@@ -226,6 +227,7 @@ def test_a_contender_that_goes_wrong(name: str, monkeypatch: pytest.MonkeyPatch)
         assert (row.status, len(row.samples_us)) == (status, 5 if status == "timed" else 0), row
         assert (reason in row.reason) if status != "timed" else row.reason == ""
         assert bool(row.accuracy) == name.startswith(("one ", "a wrong", "nan", "no backward", "raises in"))
+        assert direction != "forward" or {a.tensor for a in row.accuracy} <= {"out"}  # a forward answers for its own result
         for other in ("cute_lab", "eager"):
             assert (found[other, direction].status, len(found[other, direction].samples_us)) == ("timed", 5)
 
@@ -263,8 +265,9 @@ def test_a_score_mod_without_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_rounds_check_only(monkeypatch: pytest.MonkeyPatch) -> None:
     events = measured(planted(eager), monkeypatch, rounds=0)
-    assert {(t.status, t.samples_us, all(a.ok for a in t.accuracy), len(t.accuracy)) for t in rows(events).values()} == {
-        ("checked", (), True, 4)
+    assert {(t.status, t.direction, t.samples_us, all(a.ok for a in t.accuracy), len(t.accuracy)) for t in rows(events).values()} == {
+        ("checked", "forward", (), True, 1),
+        ("checked", "forward+backward", (), True, 4),
     }
     assert not [event for event, _ in events if event in ("condition", "peak")]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib.metadata as metadata
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -452,6 +454,34 @@ def test_tensors_go_to_the_receivers_device_with_their_strides(make: Callable[..
         layout = [(name, t.shape, t.stride(), t.dtype) for name, t in sent]
         assert [(name, t.shape, t.stride(), t.dtype) for name, t in found] == layout
         assert all(t.is_meta for _, t in found)
+
+
+PACKS = """
+import importlib, json, sys
+import cloudpickle, torch, mine
+from cute_lab import parcel
+from cute_lab.freshness import of_library
+packed = parcel.pack((None, lambda b, h, q_idx, kv_idx: mine.helper(q_idx - kv_idx)))
+print(json.dumps({"library": [of_library(m) for m in ("cloudpickle", "torch", "json", "mine")], "code": packed.code.decode("latin1")}))
+"""
+
+
+def test_packages_may_lie_anywhere_on_the_path(tmp_path: Path) -> None:
+    """A folder that pip filled with `--target`, in front of site-packages: its packages are imported there, the user's modules travel."""
+    for file in metadata.files("cloudpickle") or ():
+        if ".." not in file.parts and "__pycache__" not in file.parts:
+            (tmp_path / "target" / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(str(file.locate()), tmp_path / "target" / file)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mine.py").write_text(MODULE)
+    path = os.pathsep.join(map(str, (tmp_path / "target", tmp_path / "own", ROOT)))
+    done = subprocess.run(
+        [sys.executable, "-c", PACKS], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, cwd=tmp_path, timeout=60
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["library"] == [True, True, True, False]
+    assert str(tmp_path / "own" / "mine.py") in found["code"]  # its code object, with its file's name
 
 
 def test_a_row_of_a_large_tensor_travels_alone() -> None:
