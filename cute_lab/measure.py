@@ -190,16 +190,14 @@ class Measurement:
         runner.wrong_backward = why
         return runner
 
-    def gradients(self, runner: Runner, out: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """Zeros where the result does not depend on an input: a score_mod may leave the score out."""
-        return torch.autograd.grad(out, runner.inputs, runner.d_out, materialize_grads=True)
-
     def results(self, runner: Runner) -> dict[str, torch.Tensor]:
         out = runner.forward()
         found = {"out": out.detach()}
         if self.trains and runner.ready.trains:
             try:
-                found |= dict(zip(("dq", "dk", "dv"), self.gradients(runner, out), strict=True))
+                # zeros where the result does not depend on an input: a score_mod may leave the score out
+                grads = torch.autograd.grad(out, runner.inputs, runner.d_out, materialize_grads=True)
+                found |= dict(zip(("dq", "dk", "dv"), grads, strict=True))
             except Exception as error:
                 if is_fatal(error):
                     raise
