@@ -66,6 +66,7 @@ flow, each imports only from those above it (a test reads this list):
     blocks          the mask's block map
     maps            the block map of a lab
     attend          attention on the CPU with the generated code
+    tiles           tiles of the kernels: the sparse blocks that fit them, the rows that share one
     targets         hardware as data: what each architecture allows
     sass            machine code -> instruction mix and cost by line
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU

@@ -68,6 +68,7 @@ class KernelSpec:
     mask_vec: int | None = None
     user_lines: tuple[int, ...] = ()  # [i]: line of the cell for generated line i + 1, 0 = none; not in the key
     Dv: int | None = None
+    pack_heads: bool | None = None  # FA4's pack_gqa, forward; None leaves it to FA4
     sparse_batch: int = 1  # extents of the block lists; a list per head switches off FA4's packing of grouped heads
     sparse_heads: int = 1
 

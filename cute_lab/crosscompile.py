@@ -121,7 +121,7 @@ def compile_cubin(spec: dict[str, Any], target: Target, direction: str, filename
             common["block_sparse_tensors"] = fa4.BlockSparseTensorsTorch(counts[0], indices[0], counts[1], indices[1], block_size=block)
         q, k, v = empty(B, Sq, H, D), empty(B, Skv, Hkv, D), empty(B, Skv, Hkv, Dv)
         if forward:
-            fa4._flash_attn_fwd(q, k, v, **common)
+            fa4._flash_attn_fwd(q, k, v, pack_gqa=spec["pack_heads"], **common)
         else:
             out, dout = empty(B, Sq, H, Dv), empty(B, Sq, H, Dv)
             lse = empty(B, H, Sq, dtype=torch.float32)

@@ -63,6 +63,7 @@ class Direction:
     lists: Any = None
     window: native.Window = UNBOUNDED
     text: str = ""
+    pack: bool | None = None  # grouped heads in one tile, see targets.packs_heads
 
 
 @dataclass
@@ -118,12 +119,12 @@ def direction_of(
     spec = lab.spec(target.name, direction)
     mods = load(spec.source, spec.functions, spec.score_vec, spec.mask_vec)
     if window is not None:
-        return Direction({n: m for n, m in mods.items() if n != "mask_mod"}, None, window, spec.source)
+        return Direction({n: m for n, m in mods.items() if n != "mask_mod"}, None, window, spec.source, spec.pack_heads)
     lists = None
     if program.mask is not None and skips_blocks(target, s.D, s.Sq, direction, s.H // s.Hkv):
         block = spec.block or lab.block_of(target.name, direction)
         lists = block_lists(lab, program, device, direction, block)
-    return Direction(mods, lists, text=spec.source)
+    return Direction(mods, lists, text=spec.source, pack=spec.pack_heads)
 
 
 def is_identity(program: Program) -> bool:
@@ -156,7 +157,7 @@ def prepare(lab: Lab, device: torch.device, use_native: bool = True) -> Kernel:
 
 
 def _without_score(d: Direction) -> Direction:
-    return Direction({n: m for n, m in d.mods.items() if not n.startswith("score")}, d.lists, d.window, d.text)
+    return Direction({n: m for n, m in d.mods.items() if not n.startswith("score")}, d.lists, d.window, d.text, d.pack)
 
 
 def _note(forward: Direction, program: Program) -> str:
@@ -172,7 +173,8 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: Kernel, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> Any:
         arguments = kernel.arguments(kernel.forward)
-        out, lse, *_ = interface()._flash_attn_fwd(q, k, v, softmax_scale=scale, return_lse=True, **arguments)
+        pack = kernel.forward.pack if kernel.forward.mods else None  # without mods FlashAttention-4 knows best
+        out, lse, *_ = interface()._flash_attn_fwd(q, k, v, softmax_scale=scale, return_lse=True, pack_gqa=pack, **arguments)
         ctx.kernel, ctx.scale = kernel, scale
         ctx.save_for_backward(q, k, v, out, lse)
         ctx.set_materialize_grads(False)

@@ -10,6 +10,7 @@ from cute_lab.errors import CompilerCrashed, CompilerTimeout, CuteLabError, Geom
 from cute_lab.ir import DTYPES, Program
 from cute_lab.record import SCHEMA, Cell, LineCost, Note, Param, Record, Shape, Source, Stages, TargetReport, digest, environment, now
 from cute_lab.targets import DIRECTIONS, Target, skips_blocks, tile_rule
+from cute_lab.tiles import packs_heads
 
 if TYPE_CHECKING:
     from cute_lab.lab import Lab
@@ -39,9 +40,17 @@ def spec(program: Program, shape: Shape, target: Target, direction: str, block: 
         scalars=(*("Int64" for _ in program.tables), *(DTYPES[s.dtype].cute for s in program.scalars)),
         block_sparse=skips_blocks(target, shape.D, shape.Sq, direction, shape.H // shape.Hkv),
         block=block,
+        pack_heads=pack_heads(shape, target) if forward else None,
         mask_vec=PACKED_LANES if pack else None,
         user_lines=source.user_lines,
     )
+
+
+def pack_heads(shape: Shape, target: Target) -> bool | None:
+    try:
+        return packs_heads(tile_rule(target, shape.D, shape.Sq), shape.Sq, shape.H // shape.Hkv)
+    except GeometryError:
+        return None  # there is no such kernel: the compiler's check says so
 
 
 def guard_for(shape: Shape, target: Target, direction: str) -> cutedsl.Guard:

@@ -5,12 +5,12 @@ The tiles and rules are those of flash_attn/cute/interface.py, flash-attn-4 4.0.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
 from cute_lab.errors import GeometryError
+from cute_lab.tiles import BlockRule, TileRule, packs_heads
 
 Direction = Literal["forward", "backward"]
 DIRECTIONS: dict[str, Direction] = {"forward": "forward", "backward": "backward"}
@@ -18,52 +18,6 @@ _MODS = ("score_mod", "mask_mod")
 _SPARSE = ("block_sparsity", "score_mod_bwd", "mask_mod_bwd", "block_sparsity_bwd")
 # "folded_heads_bwd": the backward kernel takes its rows for rows of packed heads, and so hands over wrong q and h with grouped heads.
 FEATURES = frozenset((*_MODS, *_SPARSE, "score_vec", "mask_vec", "packed_mask", "two_cta", "folded_heads_bwd"))
-ANY_SIZE = 1 << 30
-
-
-@dataclass(frozen=True)
-class BlockRule:
-    """Sparse blocks (q, kv) that fit: q divisible by one of `q`, kv a multiple of `kv` and at most `kv_max`."""
-
-    q: tuple[int, ...]
-    kv: int
-    kv_max: int = ANY_SIZE
-
-    def accepts(self, block: tuple[int, int]) -> bool:
-        return any(block[0] % q == 0 for q in self.q) and block[1] % self.kv == 0 and 0 < block[1] <= self.kv_max
-
-    def __str__(self) -> str:
-        q = " or ".join(map(str, self.q))
-        kv = f"exactly {self.kv}" if self.kv == self.kv_max else f"a multiple of {self.kv}"
-        return f"q a multiple of {q}, kv {kv}" + (f" up to {self.kv_max}" if self.kv < self.kv_max < ANY_SIZE else "")
-
-
-@dataclass(frozen=True)
-class TileRule:
-    """The kernel for head dims in the given (inclusive) ranges: its dense `tile` and the sparse `block` to use."""
-
-    D: tuple[int, int]
-    Dv: tuple[int, int]
-    tile: tuple[int, int]
-    block: tuple[int, int]
-    legal: tuple[BlockRule, ...]
-    stages: int = 1  # q tiles per CTA; one when all rows fit in one tile, and then a block needs only tile[0] rows
-    without: frozenset[str] = frozenset()  # features of the target that this kernel lacks
-
-    @property
-    def cover(self) -> tuple[int, int]:
-        """Lengths that are multiples of these are covered by whole tiles, whichever tile the kernel takes, dense or block-sparse."""
-        return math.lcm(self.tile[0] * self.stages, self.block[0]), math.lcm(self.tile[1], self.block[1])
-
-    def covers(self, D: int, Dv: int) -> bool:
-        return self.D[0] <= D <= self.D[1] and self.Dv[0] <= Dv <= self.Dv[1]
-
-    def rows(self, rows: int) -> TileRule:
-        """The rule for a sequence of `rows` query rows (heads that share a kv head are packed into rows)."""
-        if self.stages == 1 or rows > self.tile[0]:
-            return self
-        legal = tuple(BlockRule((self.tile[0],), rule.kv, rule.kv_max) for rule in self.legal)
-        return TileRule(self.D, self.Dv, self.tile, (self.tile[0], self.block[1]), legal, 1, self.without)
 
 
 @dataclass(frozen=True)
@@ -194,7 +148,7 @@ def tile_rule(target: Target, D: int, Sq: int, Dv: int | None = None, direction:
     wanted = (D, D if Dv is None else Dv)
     for rule in target.rules(direction):
         if rule.covers(*wanted) and all(d % 8 == 0 for d in wanted):
-            return rule.rows(Sq * (group if direction == "forward" else 1))
+            return rule.rows(Sq * (group if direction == "forward" and packs_heads(rule, Sq, group) else 1))
     ranges = "; ".join(f"D {r.D[0]}-{r.D[1]} with Dv {r.Dv[0]}-{r.Dv[1]}" for r in target.rules(direction))
     raise GeometryError(
         f"no kernel for head dims {wanted} on {target.name}, {direction}",

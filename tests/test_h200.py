@@ -17,7 +17,11 @@ RECORDS = ROOT / "tests" / "records"
 sys.path.insert(0, str(ROOT / "tools"))
 import throughput_docs  # noqa: E402
 
+WHOLE = ("h200_mha_d128", "h200_gqa_d128", "h200_mha_d64", "h200_2k_32k")  # every variant, forward and backward
 SUITES = {name: load(RECORDS / f"{name}.json") for name in throughput_docs.FILES}
+
+
+FLASH_FORWARD = ("flex_flash", "forward", "timed")
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -29,23 +33,22 @@ def test_cute_lab_is_right_wherever_it_is_timed(name: str) -> None:
         ours = [t for t in record.bench.timings if t.contender == throughput.OURS]
         assert ours
         for t in ours:
-            wanted = {"out", "dq", "dk", "dv"} if name != "h200_lengths" else {"out"}
             assert t.status == "timed", (record.name, t.reason)
-            assert {a.tensor for a in t.accuracy} == wanted
+            assert {a.tensor for a in t.accuracy} >= ({"out"} if t.direction == "forward" else {"out", "dq", "dk", "dv"})
             assert all(a.ok for a in t.accuracy)
             assert len(t.samples_us) == record.bench.rounds >= 8
         assert all(check.ok for check in record.checks)
 
 
 def test_the_suite_is_covered() -> None:
-    variants = {v.name for v in suite.read("hopper").variants} - {"where_constants"}  # added after the card was measured
-    for name in ("h200_mha_d128", "h200_gqa_d128"):
+    variants = {v.name for v in suite.read("hopper").variants}
+    for name in WHOLE:
         found = SUITES[name]
         assert isinstance(found, SuiteRecord)
         assert {r.name for r in found.records} == variants
 
 
-@pytest.mark.parametrize("name", ["h200_mha_d128", "h200_gqa_d128", "h200_mha_d64"])
+@pytest.mark.parametrize("name", WHOLE)
 def test_beside_flash_every_interval_reaches_the_aim(name: str) -> None:
     found = SUITES[name]
     assert isinstance(found, SuiteRecord)
@@ -62,16 +65,16 @@ def test_beside_flash_every_interval_reaches_the_aim(name: str) -> None:
 
 
 def test_at_d_128_every_forward_is_a_quarter_faster_than_triton() -> None:
-    for name in ("h200_mha_d128", "h200_gqa_d128"):
+    for name in ("h200_mha_d128", "h200_gqa_d128", "h200_2k_32k"):
         found = SUITES[name]
         assert isinstance(found, SuiteRecord)
         for record in found.records:
             assert record.bench is not None
-            ours = next(t for t in record.bench.timings if t.contender == throughput.OURS and t.direction == "forward")
-            other = throughput.find(record.bench, "flex_triton", ours)
-            assert other is not None
-            estimate = throughput.ratio(ours, other)
-            assert estimate is not None and estimate.median >= 1.25, (record.name, estimate)
+            for ours in (t for t in record.bench.timings if t.contender == throughput.OURS and t.direction == "forward"):
+                other = throughput.find(record.bench, "flex_triton", ours)
+                assert other is not None
+                estimate = throughput.ratio(ours, other)
+                assert estimate is not None and estimate.median >= 1.25, (record.name, ours.shape, estimate)
 
 
 def test_inductors_backward_with_grouped_heads_is_found_wrong() -> None:
@@ -79,7 +82,9 @@ def test_inductors_backward_with_grouped_heads_is_found_wrong() -> None:
     found = SUITES["h200_gqa_d128"]
     assert isinstance(found, SuiteRecord)
     wrong = {r.name for r in found.records if r.bench for t in r.bench.timings if (t.contender, t.status) == ("flex_flash", "wrong")}
-    assert wrong == {"alibi", "alibi_causal", "alibi_table", "relative_bias", "relative_bias_heads"}
+    assert wrong == {"alibi", "alibi_causal", "alibi_table", "relative_bias", "relative_bias_heads", "where_constants"}
+    right = {r.name for r in found.records if r.bench for t in r.bench.timings if (t.contender, t.direction, t.status) == FLASH_FORWARD}
+    assert right == {r.name for r in found.records} - {"where_constants"}  # there the forward is wrong too
 
 
 def test_the_page_is_made_from_the_records() -> None:
@@ -94,7 +99,7 @@ def test_the_corpus_passes_forward_and_backward() -> None:
 
 def test_a_slider_compiles_nothing_and_edits_are_never_stale() -> None:
     found = json.loads((RECORDS / "h200_sliders.json").read_text())
-    runs = 4  # of the kernel, in the step that was measured
+    runs = 2  # of the kernel, in the step that was measured
     for name, row in found["steps"].items():
         assert all(step["compiled"] == 0 for step in row["steps"]), name
         own = sorted(step["ms"] - runs * step["kernel_ms"] for step in row["steps"])

@@ -135,7 +135,8 @@ def test_dense_tile_is_fa4s(fa4: Any, monkeypatch: pytest.MonkeyPatch, target: s
         ("sm_90a", 256, None, 1024, "both", 1, (128, 64)),
         ("sm_100a", 128, None, 1024, "forward", 1, (256, 128)),
         ("sm_100a", 128, None, 128, "forward", 1, (128, 128)),
-        ("sm_100a", 128, None, 128, "forward", 4, (256, 128)),  # four heads packed into 512 rows
+        ("sm_100a", 128, None, 128, "forward", 4, (128, 128)),  # a head fills its tile: heads are not packed
+        ("sm_100a", 128, None, 64, "forward", 4, (256, 128)),  # four heads packed into 256 rows
         ("sm_100a", 192, 128, 1024, "both", 1, (256, 256)),
         ("sm_103a", 256, None, 1024, "forward", 1, (128, 128)),
     ],

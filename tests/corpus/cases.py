@@ -21,7 +21,6 @@ How to use
 * `kind` is "valid" (torch's eager FlexAttention defines the right answer) or "invalid"
   (then `expect` says what a good tool must report).
 """
-
 from __future__ import annotations
 
 import functools
@@ -38,12 +37,12 @@ from torch.nn.attention.flex_attention import and_masks, or_masks
 class Expect:
     """What a good tool must say about an invalid case."""
 
-    error: str  # the kind of error, in plain words
-    construct: str  # the offending construct, as it stands in the user's code
-    say: str  # what the message should tell the user (and how to get out of it)
-    stage: str  # where torch itself trips: define | scalar-eval | flex-eager | lowering | semantics
-    evidence: str  # how torch shows it: raises, or in words
-    may_support: bool = False  # True: computing the right result is as good as refusing
+    error: str            # the kind of error, in plain words
+    construct: str        # the offending construct, as it stands in the user's code
+    say: str              # what the message should tell the user (and how to get out of it)
+    stage: str            # where torch itself trips: define | scalar-eval | flex-eager | lowering | semantics
+    evidence: str         # how torch shows it: raises, or in words
+    may_support: bool = False   # True: computing the right result is as good as refusing
 
 
 @dataclass
@@ -51,10 +50,10 @@ class Case:
     name: str
     description: str
     source: str
-    wanted: str  # for the log: what the person wanted, or what went wrong
+    wanted: str           # for the log: what the person wanted, or what went wrong
     theme: str
-    kind: str  # valid | invalid
-    split: str  # open | kept
+    kind: str             # valid | invalid
+    split: str            # open | kept
     B: int
     H: int
     Hkv: int
@@ -63,20 +62,20 @@ class Case:
     D: int
     score_mod: Callable | None = None
     mask_mod: Callable | None = None
-    dtype: str = "bfloat16"  # suggested q/k/v dtype
+    dtype: str = "bfloat16"                    # suggested q/k/v dtype
     captures: dict = field(default_factory=dict)
-    differentiable_capture: bool = False  # a captured buffer needs a gradient
-    grad_captures: tuple = ()  # names in `captures` that must receive one
-    grad_twin: Callable | None = None  # same score_mod, written so that torch's eager vmap can differentiate it
+    differentiable_capture: bool = False       # a captured buffer needs a gradient
+    grad_captures: tuple = ()                  # names in `captures` that must receive one
+    grad_twin: Callable | None = None       # same score_mod, written so that torch's eager vmap can differentiate it
     expect: Expect | None = None
     notes: str = ""
-    bug_report: bool = False  # the source is a public bug report
-    probes: tuple = ()  # (b, h, q, kv) points to check when S is too long for a full grid
-    heavy: bool = False  # building it takes > 1 GB
-    siblings: tuple = ()  # ((label, score_mod, mask_mod), ...): same code, other state; must not be mixed up
-    mutate: Callable | None = None  # changes captured state after a first run
-    source_text: str | None = None  # user code that cannot even be defined
-    small_vectors: bool = False  # the mod holds short vectors in between (a captured row), but returns one number
+    bug_report: bool = False                   # the source is a public bug report
+    probes: tuple = ()                         # (b, h, q, kv) points to check when S is too long for a full grid
+    heavy: bool = False                        # building it takes > 1 GB
+    siblings: tuple = ()                       # ((label, score_mod, mask_mod), ...): same code, other state; must not be mixed up
+    mutate: Callable | None = None          # changes captured state after a first run
+    source_text: str | None = None          # user code that cannot even be defined
+    small_vectors: bool = False                # the mod holds short vectors in between (a captured row), but returns one number
 
 
 ALL: list[Callable[..., Case]] = []
@@ -129,19 +128,9 @@ def alibi_interpolated_slopes(device="cpu"):
         description="ALiBi with per-head slopes for a head count that is not a power of two, plus causal mask.",
         source="ofirpress/attention_with_linear_biases (slope rule); attn_gym mods/alibi.py",
         wanted="Linear distance bias; slopes for 12 heads come from the 8-head and the 16-head series.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=2,
-        H=H,
-        Hkv=H,
-        Sq=384,
-        Skv=384,
-        D=64,
-        score_mod=score_mod,
-        mask_mod=mask_mod,
-        captures={"slopes": slopes},
-    )
+        theme="bias", kind="valid", split="open",
+        B=2, H=H, Hkv=H, Sq=384, Skv=384, D=64,
+        score_mod=score_mod, mask_mod=mask_mod, captures={"slopes": slopes})
 
 
 @register
@@ -162,20 +151,10 @@ def t5_bucket_lut(device="cpu"):
         description="Two-level gather: int16 bucket table looked up by distance, then a bf16 bias table by bucket and head.",
         source="pytorch/pytorch#188871 (index cast to int64); T5 decoder bias",
         wanted="Look up through a cast index; the FLASH codegen stored an Int64 into an Int32 index fragment and failed.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=1,
-        H=H,
-        Hkv=H,
-        Sq=S,
-        Skv=S,
-        D=64,
-        score_mod=score_mod,
-        mask_mod=lambda b, h, q_idx, kv_idx: kv_idx <= q_idx,
-        captures={"lut": lut, "table": table},
-    )
+        theme="bias", kind="valid", split="open", bug_report=True,
+        B=1, H=H, Hkv=H, Sq=S, Skv=S, D=64,
+        score_mod=score_mod, mask_mod=lambda b, h, q_idx, kv_idx: kv_idx <= q_idx,
+        captures={"lut": lut, "table": table})
 
 
 @register
@@ -193,18 +172,9 @@ def decomposed_rel_pos(device="cpu"):
         description="Decomposed relative position: query-dependent row and column terms, gathered by kv // W and kv % W on a non-square grid.",
         source="facebookresearch/segment-anything segment_anything/modeling/image_encoder.py",
         wanted="SAM/MViT-style bias without forming the S x S sum.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=B,
-        H=H,
-        Hkv=H,
-        Sq=S,
-        Skv=S,
-        D=64,
-        score_mod=score_mod,
-        captures={"rel_h": rel_h, "rel_w": rel_w},
-    )
+        theme="bias", kind="valid", split="open",
+        B=B, H=H, Hkv=H, Sq=S, Skv=S, D=64,
+        score_mod=score_mod, captures={"rel_h": rel_h, "rel_w": rel_w})
 
 
 @register
@@ -229,22 +199,11 @@ def cpb_gated_minus_one(device="cpu"):
         description="Position-bias lookup through an index table holding -1 for register tokens; the result is gated by bool * float.",
         source="meta-pytorch/attention-gym#166; pytorch/pytorch#163300",
         wanted="Learned continuous position bias that skips register tokens; eager worked, compiling failed.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=1,
-        H=H,
-        Hkv=H,
-        Sq=S,
-        Skv=S,
-        D=64,
-        score_mod=score_mod,
-        captures={"idx": idx, "table": table, "first": first},
-        differentiable_capture=True,
-        grad_captures=("table",),
-        notes="-1 is a legal index (last row) and the gate hides the value.",
-    )
+        theme="bias", kind="valid", split="open", bug_report=True,
+        B=1, H=H, Hkv=H, Sq=S, Skv=S, D=64,
+        score_mod=score_mod, captures={"idx": idx, "table": table, "first": first},
+        differentiable_capture=True, grad_captures=("table",),
+        notes="-1 is a legal index (last row) and the gate hides the value.")
 
 
 @register
@@ -266,18 +225,9 @@ def rope_like_2d_cos(device="cpu"):
         description="2-D rotary-like bias: a sum of cosines of x and y offsets over a Python list of frequencies (loop unrolled).",
         source="attn_gym mods/sandwich.py; naver-ai/rope-vit",
         wanted="Distance bias with the shape of a 2-D rotary embedding on a 20-wide grid.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=1,
-        H=H,
-        Hkv=H,
-        Sq=400,
-        Skv=400,
-        D=64,
-        score_mod=score_mod,
-        captures={"amp": amp},
-    )
+        theme="bias", kind="valid", split="open",
+        B=1, H=H, Hkv=H, Sq=400, Skv=400, D=64,
+        score_mod=score_mod, captures={"amp": amp})
 
 
 @register
@@ -296,19 +246,9 @@ def retnet_pow_decay(device="cpu"):
         description="RetNet-like decay: score times gamma ** (q - kv) with an integer tensor as exponent.",
         source="microsoft/torchscale torchscale/architecture/retnet.py",
         wanted="Exponential distance decay of the logits, per head.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=2,
-        H=H,
-        Hkv=H,
-        Sq=320,
-        Skv=320,
-        D=64,
-        score_mod=score_mod,
-        mask_mod=mask_mod,
-        captures={"gamma": gamma},
-    )
+        theme="bias", kind="valid", split="open",
+        B=2, H=H, Hkv=H, Sq=320, Skv=320, D=64,
+        score_mod=score_mod, mask_mod=mask_mod, captures={"gamma": gamma})
 
 
 @register
@@ -327,20 +267,10 @@ def gaussian_window_sigma(device="cpu"):
         description="Gaussian window with a learned width per head, cut to -inf beyond four sigma inside the score_mod.",
         source="own, after soft local attention with a learned span",
         wanted="Soft local attention; the width is a parameter and needs a gradient through torch.where.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=1,
-        H=H,
-        Hkv=H,
-        Sq=333,
-        Skv=333,
-        D=64,
-        score_mod=score_mod,
-        captures={"sigma": sigma},
-        differentiable_capture=True,
-        grad_captures=("sigma",),
-    )
+        theme="bias", kind="valid", split="open",
+        B=1, H=H, Hkv=H, Sq=333, Skv=333, D=64,
+        score_mod=score_mod, captures={"sigma": sigma},
+        differentiable_capture=True, grad_captures=("sigma",))
 
 
 @register
@@ -360,22 +290,11 @@ def forget_gate_cumsum(device="cpu"):
         description="Forgetting-transformer bias: difference of cumulated log forget gates; the captured buffer is itself computed from a parameter.",
         source="zhixuan-lin/forgetting-transformer",
         wanted="Data-dependent decay with gradients into the gate logits.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=B,
-        H=H,
-        Hkv=H,
-        Sq=S,
-        Skv=S,
-        D=64,
-        score_mod=score_mod,
-        mask_mod=mask_mod,
-        captures={"gate_logit": gate_logit, "decay": decay},
-        differentiable_capture=True,
-        grad_captures=("gate_logit",),
-        notes="The captured tensor is not a leaf.",
-    )
+        theme="bias", kind="valid", split="open",
+        B=B, H=H, Hkv=H, Sq=S, Skv=S, D=64,
+        score_mod=score_mod, mask_mod=mask_mod, captures={"gate_logit": gate_logit, "decay": decay},
+        differentiable_capture=True, grad_captures=("gate_logit",),
+        notes="The captured tensor is not a leaf.")
 
 
 @register
@@ -384,26 +303,17 @@ def logsigmoid_scores(device="cpu"):
         return -F.softplus(-score) - 0.001 * (q_idx - kv_idx)
 
     def mask_mod(b, h, q_idx, kv_idx):
-        return q_idx > kv_idx  # strict: the first row sees nothing
+        return q_idx > kv_idx                          # strict: the first row sees nothing
 
     return Case(
         name="logsigmoid_scores",
         description="Stick-breaking-like logits: log sigmoid of the score with a strict causal mask.",
         source="shawntan/stickbreaking-attention",
         wanted="Replace the raw score by a log probability; row 0 attends to nothing.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=1,
-        H=4,
-        Hkv=4,
-        Sq=256,
-        Skv=256,
-        D=64,
-        score_mod=score_mod,
-        mask_mod=mask_mod,
-        notes="Row 0 is fully masked: the output row must be zero, and finite.",
-    )
+        theme="bias", kind="valid", split="open",
+        B=1, H=4, Hkv=4, Sq=256, Skv=256, D=64,
+        score_mod=score_mod, mask_mod=mask_mod,
+        notes="Row 0 is fully masked: the output row must be zero, and finite.")
 
 
 @register
@@ -424,18 +334,9 @@ def softcap_sliding_gemma(device="cpu"):
         description="Gemma-2 layer: tanh soft cap with a causal sliding window built by and_masks, GQA.",
         source="unslothai/unsloth unsloth/kernels/flex_attention.py",
         wanted="Soft-capped local attention for grouped heads.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        B=1,
-        H=8,
-        Hkv=4,
-        Sq=512,
-        Skv=512,
-        D=128,
-        score_mod=score_mod,
-        mask_mod=and_masks(causal, recent),
-    )
+        theme="bias", kind="valid", split="open",
+        B=1, H=8, Hkv=4, Sq=512, Skv=512, D=128,
+        score_mod=score_mod, mask_mod=and_masks(causal, recent))
 
 
 @register
@@ -452,20 +353,9 @@ def fp16_log_capture(device="cpu"):
         description="Proportional attention: log of a half-precision merged-token count, and log of a one-element half tensor at a constant index.",
         source="pytorch/pytorch#144869; facebookresearch/ToMe",
         wanted="Add log(size) to the logits; log of an fp16 capture failed to compile.",
-        theme="bias",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=B,
-        H=4,
-        Hkv=4,
-        Sq=S,
-        Skv=S,
-        D=64,
-        dtype="float16",
-        score_mod=score_mod,
-        captures={"size": size, "prior": prior},
-    )
+        theme="bias", kind="valid", split="open", bug_report=True,
+        B=B, H=4, Hkv=4, Sq=S, Skv=S, D=64, dtype="float16",
+        score_mod=score_mod, captures={"size": size, "prior": prior})
 
 
 @register
@@ -487,18 +377,9 @@ def ops_medley_a(device="cpu"):
         description="Operator coverage: clamp, maximum, minimum, abs, sin, cos, sqrt, exp on mixed int and float operands.",
         source="own, operator coverage",
         wanted="Every ordinary pointwise operator must lower with torch's type promotion.",
-        theme="ops",
-        kind="valid",
-        split="open",
-        B=1,
-        H=H,
-        Hkv=H,
-        Sq=256,
-        Skv=256,
-        D=64,
-        score_mod=score_mod,
-        captures={"low": low},
-    )
+        theme="ops", kind="valid", split="open",
+        B=1, H=H, Hkv=H, Sq=256, Skv=256, D=64,
+        score_mod=score_mod, captures={"low": low})
 
 
 @register
@@ -519,29 +400,21 @@ def lane_pattern_gathers(device="cpu"):
         description="Loads with every lane pattern: kv//2, kv%4, reversed kv, shifted kv, and lane-uniform q, in three dtypes.",
         source="pytorch/pytorch#184438; pytorch/pytorch test/inductor/test_flex_flash.py",
         wanted="Vectorised captured loads must classify contiguous, repeated, reversed and uniform lanes rightly.",
-        theme="ops",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=S,
-        Skv=S,
-        D=64,
+        theme="ops", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=S, Skv=S, D=64,
         score_mod=score_mod,
-        captures={"half": half, "four": four, "back": back, "ahead": ahead, "by_q": by_q},
-    )
+        captures={"half": half, "four": four, "back": back, "ahead": ahead, "by_q": by_q})
 
 
 @register
 def tiered_distance_where_chain(device="cpu"):
     def score_mod(score, b, h, q_idx, kv_idx):
         d = q_idx - kv_idx
-        tier = torch.where(
-            d < 0,
-            -8.0,
-            torch.where(d == 0, 1.0, torch.where(d <= 8, 0.5, torch.where(d <= 64, 0.0, torch.where(d % 64 == 0, -0.25, -2.0)))),
-        )
+        tier = torch.where(d < 0, -8.0,
+               torch.where(d == 0, 1.0,
+               torch.where(d <= 8, 0.5,
+               torch.where(d <= 64, 0.0,
+               torch.where(d % 64 == 0, -0.25, -2.0)))))
         return score + tier
 
     return Case(
@@ -549,17 +422,8 @@ def tiered_distance_where_chain(device="cpu"):
         description="Five nested torch.where with Python float branches choose a bias by distance tier.",
         source="own, torch.where chains as seen in public mods",
         wanted="Piecewise constant distance bias.",
-        theme="ops",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=1,
-        Sq=256,
-        Skv=256,
-        D=64,
-        score_mod=score_mod,
-    )
+        theme="ops", kind="valid", split="open",
+        B=1, H=2, Hkv=1, Sq=256, Skv=256, D=64, score_mod=score_mod)
 
 
 # =====================================================================================
@@ -581,17 +445,8 @@ def sliding_offset_asymmetric(device="cpu"):
         description="Sliding window, 64 to the left and 16 to the right, query positions aligned to the end of a longer key sequence.",
         source="Dao-AILab/flash-attention tests/cute/mask_mod_definitions.py",
         wanted="Chunked prefill with a two-sided window; Sq != Skv.",
-        theme="window",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=Sq,
-        Skv=Skv,
-        D=64,
-        mask_mod=mask_mod,
-    )
+        theme="window", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=Sq, Skv=Skv, D=64, mask_mod=mask_mod)
 
 
 @register
@@ -604,17 +459,8 @@ def dilated_both_directions(device="cpu"):
         description="Dilated window in both directions, two of every four keys: q - kv is negative half of the time, and Python's abs() is used.",
         source="attn_gym masks/dilated_sliding_window.py; huggingface/transformers src/transformers/masking_utils.py (abs)",
         wanted="Bidirectional dilated attention; % must follow Python's sign rule.",
-        theme="window",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=320,
-        Skv=320,
-        D=64,
-        mask_mod=mask_mod,
-    )
+        theme="window", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=320, Skv=320, D=64, mask_mod=mask_mod)
 
 
 @register
@@ -629,18 +475,8 @@ def prefix_lm_per_batch(device="cpu"):
         description="Prefix-LM with a prefix length per batch entry.",
         source="attn_gym masks/prefix_lm.py; Dao-AILab/flash-attention tests/cute/mask_mod_definitions.py",
         wanted="Bidirectional prompt, causal answer, prompts of different length.",
-        theme="packing",
-        kind="valid",
-        split="open",
-        B=4,
-        H=2,
-        Hkv=2,
-        Sq=200,
-        Skv=200,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"prefix": prefix},
-    )
+        theme="packing", kind="valid", split="open",
+        B=4, H=2, Hkv=2, Sq=200, Skv=200, D=64, mask_mod=mask_mod, captures={"prefix": prefix})
 
 
 @register
@@ -656,18 +492,8 @@ def packed_docs_causal(device="cpu"):
         description="Packed documents of uneven length, causal inside each document; total length 500.",
         source="pytorch/torchtitan torchtitan/models/attention.py; attn_gym masks/document_mask.py",
         wanted="Sample packing in training.",
-        theme="packing",
-        kind="valid",
-        split="open",
-        B=1,
-        H=4,
-        Hkv=2,
-        Sq=500,
-        Skv=500,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"doc": doc},
-    )
+        theme="packing", kind="valid", split="open",
+        B=1, H=4, Hkv=2, Sq=500, Skv=500, D=64, mask_mod=mask_mod, captures={"doc": doc})
 
 
 @register
@@ -683,19 +509,9 @@ def cross_docs_different_lengths(device="cpu"):
         description="Cross attention between packed queries (300) and packed keys (180), one id tensor each.",
         source="meta-pytorch/attention-gym#71",
         wanted="A block size that does not divide both lengths made create_block_mask fail.",
-        theme="packing",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=300,
-        Skv=180,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"q_doc": q_doc, "kv_doc": kv_doc},
-    )
+        theme="packing", kind="valid", split="open", bug_report=True,
+        B=1, H=2, Hkv=2, Sq=300, Skv=180, D=64, mask_mod=mask_mod,
+        captures={"q_doc": q_doc, "kv_doc": kv_doc})
 
 
 @register
@@ -716,17 +532,9 @@ def streaming_sink_window(device="cpu"):
         description="StreamingLLM: causal and (first 4 tokens or last 100), written with and_masks / or_masks.",
         source="mit-han-lab/streaming-llm; meta-pytorch/attention-gym#34",
         wanted="Sink tokens plus sliding window.",
-        theme="window",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=600,
-        Skv=600,
-        D=64,
-        mask_mod=and_masks(causal, or_masks(sink, recent)),
-    )
+        theme="window", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=600, Skv=600, D=64,
+        mask_mod=and_masks(causal, or_masks(sink, recent)))
 
 
 @register
@@ -739,18 +547,9 @@ def bidirectional_by_comparison(device="cpu"):
         description="A mask that is always true, but only because an index is never negative.",
         source="vllm-project/vllm vllm/v1/attention/backends/flex_attention.py; huggingface/transformers src/transformers/masking_utils.py",
         wanted="An encoder mask with the usual signature.",
-        theme="degenerate",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=200,
-        Skv=333,
-        D=64,
-        mask_mod=mask_mod,
-        notes="Every tile is full, except for the ragged end of the key range.",
-    )
+        theme="degenerate", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=200, Skv=333, D=64, mask_mod=mask_mod,
+        notes="Every tile is full, except for the ragged end of the key range.")
 
 
 @register
@@ -764,17 +563,8 @@ def noop_composition(device="cpu"):
         description="and_masks() and or_masks() without arguments (constants made with new_ones / new_zeros) inside a nested composition.",
         source="pytorch/pytorch#131552 (and_masks / or_masks); huggingface/transformers src/transformers/masking_utils.py",
         wanted="Masks assembled from optional parts, some of which are absent.",
-        theme="python",
-        kind="valid",
-        split="open",
-        B=1,
-        H=1,
-        Hkv=1,
-        Sq=190,
-        Skv=190,
-        D=64,
-        mask_mod=mask_mod,
-    )
+        theme="python", kind="valid", split="open",
+        B=1, H=1, Hkv=1, Sq=190, Skv=190, D=64, mask_mod=mask_mod)
 
 
 @register
@@ -793,17 +583,8 @@ def natten2d_clamped(device="cpu"):
         description="2-D neighbourhood attention, window centre clamped at the border so that every query sees 7 x 5 keys.",
         source="attn_gym masks/natten.py; meta-pytorch/attention-gym#11",
         wanted="Exact NATTEN semantics on a grid whose width is no power of two.",
-        theme="spatial",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=gh * gw,
-        Skv=gh * gw,
-        D=64,
-        mask_mod=mask_mod,
-    )
+        theme="spatial", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=gh * gw, Skv=gh * gw, D=64, mask_mod=mask_mod)
 
 
 @register
@@ -825,17 +606,8 @@ def swin_shifted_regions(device="cpu"):
         description="Swin shifted windows on a rolled 24 x 24 image: same window and same wrap-around region.",
         source="microsoft/Swin-Transformer models/swin_transformer.py; microsoft/Swin-Transformer#38",
         wanted="The attention mask of shifted windows as a mask_mod over the whole image.",
-        theme="spatial",
-        kind="valid",
-        split="open",
-        B=1,
-        H=3,
-        Hkv=3,
-        Sq=side * side,
-        Skv=side * side,
-        D=32,
-        mask_mod=mask_mod,
-    )
+        theme="spatial", kind="valid", split="open",
+        B=1, H=3, Hkv=3, Sq=side * side, Skv=side * side, D=32, mask_mod=mask_mod)
 
 
 @register
@@ -857,18 +629,8 @@ def bigbird_random_blocks(device="cpu"):
         description="BigBird: three-block band, first and last block global, two random blocks per head and query block from a table.",
         source="google-research/bigbird bigbird/core/attention.py",
         wanted="Block sparse attention with a captured table of random blocks.",
-        theme="window",
-        kind="valid",
-        split="open",
-        B=1,
-        H=H,
-        Hkv=H,
-        Sq=S,
-        Skv=S,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"chosen": chosen},
-    )
+        theme="window", kind="valid", split="open",
+        B=1, H=H, Hkv=H, Sq=S, Skv=S, D=64, mask_mod=mask_mod, captures={"chosen": chosen})
 
 
 @register
@@ -888,17 +650,8 @@ def mm_prefix_static_ranges(device="cpu"):
         description="Image spans see themselves in both directions, text is causal; spans come from a Python dict, loops unroll.",
         source="vllm-project/vllm vllm/v1/attention/backends/flex_attention.py (prefix ranges)",
         wanted="Vision-language prefix mask from ranges known on the host.",
-        theme="multimodal",
-        kind="valid",
-        split="open",
-        B=3,
-        H=2,
-        Hkv=2,
-        Sq=160,
-        Skv=160,
-        D=64,
-        mask_mod=mask_mod,
-    )
+        theme="multimodal", kind="valid", split="open",
+        B=3, H=2, Hkv=2, Sq=160, Skv=160, D=64, mask_mod=mask_mod)
 
 
 @register
@@ -922,25 +675,15 @@ def tree_bool_matrix_clamped(device="cpu"):
         description="Speculative verification: draft tokens see the past and their ancestors, looked up in a bool matrix with clamped indices.",
         source="attn_gym masks/jetspec.py; public speculative-decoding score_mods",
         wanted="Verify a draft tree in one pass; Sq = 24, Skv = 224.",
-        theme="tree",
-        kind="valid",
-        split="open",
-        B=1,
-        H=4,
-        Hkv=2,
-        Sq=T,
-        Skv=past + T,
-        D=128,
-        mask_mod=mask_mod,
-        captures={"anc": anc},
-    )
+        theme="tree", kind="valid", split="open",
+        B=1, H=4, Hkv=2, Sq=T, Skv=past + T, D=128, mask_mod=mask_mod, captures={"anc": anc})
 
 
 @register
 def kv_any_order_positions(device="cpu"):
     Sq, Skv = 48, 300
     pos = torch.randperm(Skv, generator=torch.Generator().manual_seed(62))
-    pos[pos >= 280] = -1  # empty slots
+    pos[pos >= 280] = -1                                # empty slots
     pos = pos.to(device)
     start = torch.tensor(240).to(device)
 
@@ -953,19 +696,8 @@ def kv_any_order_positions(device="cpu"):
         description="Cache slots in any order: causality tested on a captured position vector, query start is a 0-dim tensor.",
         source="pytorch/pytorch#174878; pytorch/pytorch#175545; pytorch/pytorch#177813 (0-dim capture)",
         wanted="Causal mask over a cache whose slots are overwritten in arbitrary order; gave errors or wrong results.",
-        theme="paged",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=Sq,
-        Skv=Skv,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"pos": pos, "start": start},
-    )
+        theme="paged", kind="valid", split="open", bug_report=True,
+        B=1, H=2, Hkv=2, Sq=Sq, Skv=Skv, D=64, mask_mod=mask_mod, captures={"pos": pos, "start": start})
 
 
 @register
@@ -980,18 +712,8 @@ def per_head_windows(device="cpu"):
         description="Causal sliding window with a different width per head from a captured int32 tensor.",
         source="own, after head-wise window models; Dao-AILab/flash-attention tests/cute/mask_mod_definitions.py",
         wanted="Head-specific windows in one call.",
-        theme="window",
-        kind="valid",
-        split="open",
-        B=1,
-        H=8,
-        Hkv=2,
-        Sq=300,
-        Skv=300,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"width": width},
-    )
+        theme="window", kind="valid", split="open",
+        B=1, H=8, Hkv=2, Sq=300, Skv=300, D=64, mask_mod=mask_mod, captures={"width": width})
 
 
 @register
@@ -1006,20 +728,9 @@ def decode_per_batch_lengths(device="cpu"):
         description="One query token per sequence against a static cache; used length per batch entry, one of them zero.",
         source="vllm-project/vllm#7315; meta-pytorch/gpt-fast#233",
         wanted="Batched decoding; unwritten cache slots must not be read as keys.",
-        theme="decode",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=5,
-        H=8,
-        Hkv=2,
-        Sq=1,
-        Skv=1000,
-        D=128,
-        mask_mod=mask_mod,
-        captures={"used": used},
-        notes="Batch entry 2 is fully masked: zeros.",
-    )
+        theme="decode", kind="valid", split="open", bug_report=True,
+        B=5, H=8, Hkv=2, Sq=1, Skv=1000, D=128, mask_mod=mask_mod, captures={"used": used},
+        notes="Batch entry 2 is fully masked: zeros.")
 
 
 @register
@@ -1040,18 +751,8 @@ def bd3lm_partial(device="cpu"):
         description="Block diffusion: noisy half and clean half, three-part mask, sizes bound with functools.partial.",
         source="kuleshov-group/bd3lms#23 (models/dit.py); attn_gym masks/block_diffusion.py",
         wanted="The author feared that the default block size of 128 made the mask wrong for blocks of 16.",
-        theme="multimodal",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=400,
-        Skv=400,
-        D=64,
-        mask_mod=mask_mod,
-    )
+        theme="multimodal", kind="valid", split="open", bug_report=True,
+        B=1, H=2, Hkv=2, Sq=400, Skv=400, D=64, mask_mod=mask_mod)
 
 
 @register
@@ -1059,7 +760,7 @@ def video_frame_block_ends(device="cpu"):
     frame, frames, per_block, S = 60, 6, 2, 384
     ends = torch.zeros(S, dtype=torch.int64)
     for start in range(0, frame * frames, frame * per_block):
-        ends[start : start + frame * per_block] = start + frame * per_block
+        ends[start:start + frame * per_block] = start + frame * per_block
     ends = ends.to(device)
 
     def mask_mod(b, h, q_idx, kv_idx):
@@ -1070,18 +771,8 @@ def video_frame_block_ends(device="cpu"):
         description="Causal video model: frames in blocks of two see everything up to the end of their block; the padded tail sees only itself.",
         source="guandeh17/Self-Forcing wan/modules/causal_model.py",
         wanted="Block-wise causal attention with the sequence padded to a multiple of 128.",
-        theme="multimodal",
-        kind="valid",
-        split="open",
-        B=1,
-        H=2,
-        Hkv=2,
-        Sq=S,
-        Skv=S,
-        D=128,
-        mask_mod=mask_mod,
-        captures={"ends": ends},
-    )
+        theme="multimodal", kind="valid", split="open",
+        B=1, H=2, Hkv=2, Sq=S, Skv=S, D=128, mask_mod=mask_mod, captures={"ends": ends})
 
 
 @register
@@ -1094,18 +785,9 @@ def single_token(device="cpu"):
         description="One query, one key.",
         source="own, smallest shape",
         wanted="The first decoding step.",
-        theme="degenerate",
-        kind="valid",
-        split="open",
-        B=1,
-        H=1,
-        Hkv=1,
-        Sq=1,
-        Skv=1,
-        D=64,
-        score_mod=score_mod,
-        mask_mod=lambda b, h, q_idx, kv_idx: q_idx >= kv_idx,
-    )
+        theme="degenerate", kind="valid", split="open",
+        B=1, H=1, Hkv=1, Sq=1, Skv=1, D=64,
+        score_mod=score_mod, mask_mod=lambda b, h, q_idx, kv_idx: q_idx >= kv_idx)
 
 
 @register
@@ -1118,18 +800,9 @@ def all_false(device="cpu"):
         description="Nothing is attended: no block at all.",
         source="pytorch/pytorch#131552 (fully masked rows give 0)",
         wanted="An empty batch after filtering.",
-        theme="degenerate",
-        kind="valid",
-        split="open",
-        B=2,
-        H=2,
-        Hkv=2,
-        Sq=130,
-        Skv=257,
-        D=64,
-        mask_mod=mask_mod,
-        notes="Output zero, log-sum-exp -inf, no NaN; block lists are empty.",
-    )
+        theme="degenerate", kind="valid", split="open",
+        B=2, H=2, Hkv=2, Sq=130, Skv=257, D=64, mask_mod=mask_mod,
+        notes="Output zero, log-sum-exp -inf, no NaN; block lists are empty.")
 
 
 @register
@@ -1144,28 +817,10 @@ def million_sliding_sink(device="cpu"):
         description="One million tokens, window 4096, 64 sinks: the block analysis must not build S x S.",
         source="pytorch/pytorch#134756; meta-pytorch/attention-gym#32",
         wanted="create_block_mask ran out of memory at 96 000 tokens.",
-        theme="long",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=1,
-        H=1,
-        Hkv=1,
-        Sq=S,
-        Skv=S,
-        D=64,
-        mask_mod=mask_mod,
-        probes=(
-            (0, 0, 0, 0),
-            (0, 0, S - 1, S - 1),
-            (0, 0, S - 1, S - window),
-            (0, 0, S - 1, S - window - 1),
-            (0, 0, S - 1, 63),
-            (0, 0, S - 1, 64),
-            (0, 0, 700_000, 699_000),
-            (0, 0, 5, 6),
-        ),
-    )
+        theme="long", kind="valid", split="open", bug_report=True,
+        B=1, H=1, Hkv=1, Sq=S, Skv=S, D=64, mask_mod=mask_mod,
+        probes=((0, 0, 0, 0), (0, 0, S - 1, S - 1), (0, 0, S - 1, S - window), (0, 0, S - 1, S - window - 1),
+                (0, 0, S - 1, 63), (0, 0, S - 1, 64), (0, 0, 700_000, 699_000), (0, 0, 5, 6)))
 
 
 @register
@@ -1174,7 +829,7 @@ def unix_ms_window(device="cpu"):
     g = torch.Generator().manual_seed(69)
     gap = torch.randint(1, 400_000_000, (B, S), generator=g)
     at = (1_650_000_000_000 + torch.cumsum(gap, 1)).to(device)
-    ninety_days = 90 * 24 * 3600 * 1000  # 7_776_000_000, beyond int32
+    ninety_days = 90 * 24 * 3600 * 1000                 # 7_776_000_000, beyond int32
 
     def mask_mod(b, h, q_idx, kv_idx):
         age = at[b, q_idx] - at[b, kv_idx]
@@ -1185,18 +840,8 @@ def unix_ms_window(device="cpu"):
         description="Events of the last 90 days: int64 millisecond stamps and a Python constant beyond 32 bits.",
         source="own, after event-sequence models (meta-recsys/generative-recommenders)",
         wanted="Time window instead of an index window.",
-        theme="dtype",
-        kind="valid",
-        split="open",
-        B=B,
-        H=2,
-        Hkv=2,
-        Sq=S,
-        Skv=S,
-        D=64,
-        mask_mod=mask_mod,
-        captures={"at": at},
-    )
+        theme="dtype", kind="valid", split="open",
+        B=B, H=2, Hkv=2, Sq=S, Skv=S, D=64, mask_mod=mask_mod, captures={"at": at})
 
 
 @register
@@ -1214,19 +859,8 @@ def bool_table_query_major(device="cpu"):
         description="Dense bool mask stored [Sq, B, Skv], computed from two other tensors just before.",
         source="pytorch/pytorch#181800",
         wanted="A captured mask that other operators also use; the generated wrapper freed it too early.",
-        theme="packing",
-        kind="valid",
-        split="open",
-        bug_report=True,
-        B=B,
-        H=4,
-        Hkv=4,
-        Sq=Sq,
-        Skv=Skv,
-        D=128,
-        mask_mod=mask_mod,
-        captures={"table": table},
-    )
+        theme="packing", kind="valid", split="open", bug_report=True,
+        B=B, H=4, Hkv=4, Sq=Sq, Skv=Skv, D=128, mask_mod=mask_mod, captures={"table": table})
 
 
 # =====================================================================================
@@ -1234,51 +868,12 @@ def bool_table_query_major(device="cpu"):
 # =====================================================================================
 
 
-def bad(
-    name,
-    description,
-    source,
-    wanted,
-    split,
-    expect,
-    *,
-    score_mod=None,
-    mask_mod=None,
-    captures=None,
-    B=1,
-    H=2,
-    Hkv=2,
-    Sq=64,
-    Skv=64,
-    D=64,
-    theme="invalid",
-    bug=False,
-    notes="",
-    **more,
-):
+def bad(name, description, source, wanted, split, expect, *, score_mod=None, mask_mod=None, captures=None,
+        B=1, H=2, Hkv=2, Sq=64, Skv=64, D=64, theme="invalid", bug=False, notes="", **more):
     """Short form for an invalid case."""
-    return Case(
-        name=name,
-        description=description,
-        source=source,
-        wanted=wanted,
-        theme=theme,
-        kind="invalid",
-        split=split,
-        B=B,
-        H=H,
-        Hkv=Hkv,
-        Sq=Sq,
-        Skv=Skv,
-        D=D,
-        score_mod=score_mod,
-        mask_mod=mask_mod,
-        captures=captures or {},
-        expect=expect,
-        bug_report=bug,
-        notes=notes,
-        **more,
-    )
+    return Case(name=name, description=description, source=source, wanted=wanted, theme=theme, kind="invalid",
+                split=split, B=B, H=H, Hkv=Hkv, Sq=Sq, Skv=Skv, D=D, score_mod=score_mod, mask_mod=mask_mod,
+                captures=captures or {}, expect=expect, bug_report=bug, notes=notes, **more)
 
 
 @register
@@ -1289,21 +884,12 @@ def if_on_tensor(device="cpu"):
         return score * 0 + float("-inf")
 
     return bad(
-        "if_on_tensor",
-        "Python if on a comparison of indices.",
-        "meta-pytorch/attention-gym#25",
-        "Wrote the causal rule as an if statement.",
-        "open",
-        Expect(
-            "data-dependent control flow",
-            "if q_idx >= kv_idx:",
-            "A mod is traced once for all positions, so Python cannot branch on index values; use torch.where(q_idx >= kv_idx, score, -inf) or a mask_mod.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        bug=True,
-    )
+        "if_on_tensor", "Python if on a comparison of indices.", "meta-pytorch/attention-gym#25",
+        "Wrote the causal rule as an if statement.", "open",
+        Expect("data-dependent control flow", "if q_idx >= kv_idx:",
+               "A mod is traced once for all positions, so Python cannot branch on index values; use torch.where(q_idx >= kv_idx, score, -inf) or a mask_mod.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, bug=True)
 
 
 @register
@@ -1314,22 +900,12 @@ def item_call(device="cpu"):
         return q_idx - kv_idx < width[h].item()
 
     return bad(
-        "item_call",
-        ".item() on an indexed capture.",
-        "meta-pytorch/attention-gym#97",
-        "Took a per-head number out of a tensor with .item().",
-        "open",
-        Expect(
-            "tensor turned into a Python number",
-            "width[h].item()",
-            "The value differs per head and is not known while tracing; drop .item(), width[h] can be compared as it is.",
-            "scalar-eval",
-            "raises",
-        ),
-        mask_mod=mask_mod,
-        captures={"width": width},
-        bug=True,
-    )
+        "item_call", ".item() on an indexed capture.", "meta-pytorch/attention-gym#97",
+        "Took a per-head number out of a tensor with .item().", "open",
+        Expect("tensor turned into a Python number", "width[h].item()",
+               "The value differs per head and is not known while tracing; drop .item(), width[h] can be compared as it is.",
+               "scalar-eval", "raises"),
+        mask_mod=mask_mod, captures={"width": width}, bug=True)
 
 
 @register
@@ -1341,22 +917,12 @@ def write_captured_buffer(device="cpu"):
         return score
 
     return bad(
-        "write_captured_buffer",
-        "The mod writes scores into a captured tensor.",
-        "meta-pytorch/attention-gym#19",
-        "Wanted to get the attention scores out for plotting.",
-        "open",
-        Expect(
-            "write to a captured tensor",
-            "seen[b, h, q_idx, kv_idx] = score",
-            "Mods must be free of side effects; captured buffers are read only. Compute what you need outside.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        captures={"seen": seen},
-        bug=True,
-    )
+        "write_captured_buffer", "The mod writes scores into a captured tensor.", "meta-pytorch/attention-gym#19",
+        "Wanted to get the attention scores out for plotting.", "open",
+        Expect("write to a captured tensor", "seen[b, h, q_idx, kv_idx] = score",
+               "Mods must be free of side effects; captured buffers are read only. Compute what you need outside.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, captures={"seen": seen}, bug=True)
 
 
 @register
@@ -1367,22 +933,12 @@ def score_mod_returns_bool(device="cpu"):
         return near[q_idx, kv_idx] & (q_idx >= kv_idx)
 
     return bad(
-        "score_mod_returns_bool",
-        "A mask passed as score_mod: it returns bool.",
-        "pytorch/pytorch#139548; pytorch/pytorch#139507",
-        "Passed the mask function in the score_mod argument; torch takes 0 and 1 as scores, without a word.",
-        "open",
-        Expect(
-            "wrong result type of score_mod",
-            "return near[q_idx, kv_idx] & (q_idx >= kv_idx)",
-            "score_mod must return a floating-point score, this one returns bool; did you mean mask_mod=?",
-            "semantics",
-            "score-dtype",
-        ),
-        score_mod=score_mod,
-        captures={"near": near},
-        bug=True,
-    )
+        "score_mod_returns_bool", "A mask passed as score_mod: it returns bool.", "pytorch/pytorch#139548; pytorch/pytorch#139507",
+        "Passed the mask function in the score_mod argument; torch takes 0 and 1 as scores, without a word.", "open",
+        Expect("wrong result type of score_mod", "return near[q_idx, kv_idx] & (q_idx >= kv_idx)",
+               "score_mod must return a floating-point score, this one returns bool; did you mean mask_mod=?",
+               "semantics", "score-dtype"),
+        score_mod=score_mod, captures={"near": near}, bug=True)
 
 
 @register
@@ -1391,21 +947,12 @@ def mask_mod_returns_float(device="cpu"):
         return torch.where(q_idx >= kv_idx, 0.0, float("-inf"))
 
     return bad(
-        "mask_mod_returns_float",
-        "Additive mask (0 / -inf) returned from mask_mod.",
-        "HKUSTDial/flash-sparse-attention#146 (mask formats mixed up)",
-        "Carried an additive mask over to mask_mod.",
-        "open",
-        Expect(
-            "wrong result type of mask_mod",
-            "torch.where(q_idx >= kv_idx, 0.0, float('-inf'))",
-            "mask_mod must return bool (True = attend), this one returns float32; return the condition itself.",
-            "flex-eager",
-            "raises",
-        ),
-        mask_mod=mask_mod,
-        bug=True,
-    )
+        "mask_mod_returns_float", "Additive mask (0 / -inf) returned from mask_mod.", "HKUSTDial/flash-sparse-attention#146 (mask formats mixed up)",
+        "Carried an additive mask over to mask_mod.", "open",
+        Expect("wrong result type of mask_mod", "torch.where(q_idx >= kv_idx, 0.0, float('-inf'))",
+               "mask_mod must return bool (True = attend), this one returns float32; return the condition itself.",
+               "flex-eager", "raises"),
+        mask_mod=mask_mod, bug=True)
 
 
 @register
@@ -1413,24 +960,15 @@ def returns_none(device="cpu"):
     bias = rnd(81, 64, device=device)
 
     def score_mod(score, b, h, q_idx, kv_idx):
-        biased = score + bias[kv_idx]  # the return is missing
+        biased = score + bias[kv_idx]                   # the return is missing
 
     return bad(
-        "returns_none",
-        "The return statement is missing.",
-        "own, common slip",
-        "Forgot to return the new score.",
-        "open",
-        Expect(
-            "mod returns None",
-            "def score_mod(...): no return statement",
-            "score_mod returned None; it must return the new score.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        captures={"bias": bias},
-    )
+        "returns_none", "The return statement is missing.", "own, common slip",
+        "Forgot to return the new score.", "open",
+        Expect("mod returns None", "def score_mod(...): no return statement",
+               "score_mod returned None; it must return the new score.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, captures={"bias": bias})
 
 
 @register
@@ -1439,20 +977,12 @@ def wrong_arity(device="cpu"):
         return score + 0.1 * (kv_idx - q_idx) * h
 
     return bad(
-        "wrong_arity",
-        "score_mod with four parameters.",
-        "pytorch/pytorch#130415 (signatures told apart by counting)",
-        "Left out the batch index.",
-        "open",
-        Expect(
-            "wrong number of parameters",
-            "def score_mod(score, h, q_idx, kv_idx)",
-            "score_mod takes (score, b, h, q_idx, kv_idx), this function takes 4 parameters and b is missing.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-    )
+        "wrong_arity", "score_mod with four parameters.", "pytorch/pytorch#130415 (signatures told apart by counting)",
+        "Left out the batch index.", "open",
+        Expect("wrong number of parameters", "def score_mod(score, h, q_idx, kv_idx)",
+               "score_mod takes (score, b, h, q_idx, kv_idx), this function takes 4 parameters and b is missing.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod)
 
 
 @register
@@ -1461,21 +991,12 @@ def dropout_inside(device="cpu"):
         return torch.where(torch.rand_like(score) < 0.1, float("-inf"), score)
 
     return bad(
-        "dropout_inside",
-        "Random dropout inside the mod.",
-        "meta-pytorch/attention-gym#77; pytorch/pytorch#141784",
-        "Wanted attention dropout; forward and backward would draw different masks.",
-        "open",
-        Expect(
-            "random numbers inside a mod",
-            "torch.rand_like(score)",
-            "Mods are evaluated again in the backward pass and must be deterministic; draw the mask outside and capture it, or hash the indices.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        bug=True,
-    )
+        "dropout_inside", "Random dropout inside the mod.", "meta-pytorch/attention-gym#77; pytorch/pytorch#141784",
+        "Wanted attention dropout; forward and backward would draw different masks.", "open",
+        Expect("random numbers inside a mod", "torch.rand_like(score)",
+               "Mods are evaluated again in the backward pass and must be deterministic; draw the mask outside and capture it, or hash the indices.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, bug=True)
 
 
 @register
@@ -1486,47 +1007,29 @@ def numpy_call(device="cpu"):
         return np.tanh(score / 20.0) * 20.0
 
     return bad(
-        "numpy_call",
-        "numpy applied to the score.",
-        "own, common slip",
-        "Used np.tanh out of habit.",
-        "open",
-        Expect(
-            "call that leaves torch",
-            "np.tanh(score / 20.0)",
-            "numpy cannot be traced into the kernel; use torch.tanh.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-    )
+        "numpy_call", "numpy applied to the score.", "own, common slip",
+        "Used np.tanh out of habit.", "open",
+        Expect("call that leaves torch", "np.tanh(score / 20.0)",
+               "numpy cannot be traced into the kernel; use torch.tanh.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod)
 
 
 @register
 def capture_on_other_device(device="cpu"):
     here = rnd(82, 64, device=device)
-    there = torch.zeros(64, device="meta")  # stands in for another GPU
+    there = torch.zeros(64, device="meta")              # stands in for another GPU
 
     def score_mod(score, b, h, q_idx, kv_idx):
         return score + here[kv_idx] + there[kv_idx]
 
     return bad(
-        "capture_on_other_device",
-        "Two captured tensors on two devices.",
-        "meta-pytorch/attention-gym#135; pytorch/pytorch#169224",
-        "Pipeline stages on several GPUs shared one mask tensor.",
-        "open",
-        Expect(
-            "captured tensor on the wrong device",
-            "there (device meta), here (device of q)",
-            "Captured tensor `there` lives on another device than q/k/v; name both devices and say to move it.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        captures={"here": here, "there": there},
-        bug=True,
-    )
+        "capture_on_other_device", "Two captured tensors on two devices.", "meta-pytorch/attention-gym#135; pytorch/pytorch#169224",
+        "Pipeline stages on several GPUs shared one mask tensor.", "open",
+        Expect("captured tensor on the wrong device", "there (device meta), here (device of q)",
+               "Captured tensor `there` lives on another device than q/k/v; name both devices and say to move it.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, captures={"here": here, "there": there}, bug=True)
 
 
 @register
@@ -1537,22 +1040,12 @@ def table_too_short(device="cpu"):
         return score + table[kv_idx]
 
     return bad(
-        "table_too_short",
-        "Bias table with 50 entries for 64 keys.",
-        "pytorch/pytorch#172225 (out-of-bounds reads, partly silent)",
-        "Built the table for the unpadded length.",
-        "open",
-        Expect(
-            "index out of range of a captured tensor",
-            "table[kv_idx], table has 50 entries, kv_idx reaches 63",
-            "The index range 0..63 exceeds the size 50 of captured tensor `table` in dimension 0; a GPU kernel would read foreign memory.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        captures={"table": table},
-        bug=True,
-    )
+        "table_too_short", "Bias table with 50 entries for 64 keys.", "pytorch/pytorch#172225 (out-of-bounds reads, partly silent)",
+        "Built the table for the unpadded length.", "open",
+        Expect("index out of range of a captured tensor", "table[kv_idx], table has 50 entries, kv_idx reaches 63",
+               "The index range 0..63 exceeds the size 50 of captured tensor `table` in dimension 0; a GPU kernel would read foreign memory.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, captures={"table": table}, bug=True)
 
 
 @register
@@ -1564,23 +1057,13 @@ def sort_inside(device="cpu"):
         return score + ranked[kv_idx]
 
     return bad(
-        "sort_inside",
-        "torch.sort of a captured tensor inside the mod.",
-        "own, unsupported operator",
-        "Wanted to add a rank-based prior.",
-        "open",
-        Expect(
-            "operator that is not elementwise",
-            "torch.sort(prior, descending=True)",
-            "Sorting cannot be done per score inside the kernel; sort once outside and capture the result.",
-            "lowering",
-            "non-pointwise",
-            may_support=True,
-        ),
-        score_mod=score_mod,
-        captures={"prior": prior},
-        notes="The sorted tensor does not depend on the indices, so hoisting it out of the kernel is a correct answer too.",
-    )
+        "sort_inside", "torch.sort of a captured tensor inside the mod.", "own, unsupported operator",
+        "Wanted to add a rank-based prior.", "open",
+        Expect("operator that is not elementwise", "torch.sort(prior, descending=True)",
+               "Sorting cannot be done per score inside the kernel; sort once outside and capture the result.",
+               "lowering", "non-pointwise", may_support=True),
+        score_mod=score_mod, captures={"prior": prior},
+        notes="The sorted tensor does not depend on the indices, so hoisting it out of the kernel is a correct answer too.")
 
 
 @register
@@ -1588,44 +1071,31 @@ def undefined_name(device="cpu"):
     slopes = rnd(85, 2, device=device)
 
     def score_mod(score, b, h, q_idx, kv_idx):
-        return score + slope[h] * (kv_idx - q_idx)  # noqa: F821  (the variable is called slopes)
+        return score + slope[h] * (kv_idx - q_idx)      # noqa: F821  (the variable is called slopes)
 
     return bad(
-        "undefined_name",
-        "A misspelt captured variable.",
-        "own, common slip",
-        "Typed slope for slopes.",
-        "open",
-        Expect(
-            "undefined name",
-            "slope[h]",
-            "name 'slope' is not defined in score_mod (did you mean 'slopes'?); report the user's file and line.",
-            "scalar-eval",
-            "raises",
-        ),
-        score_mod=score_mod,
-        captures={"slopes": slopes},
-    )
+        "undefined_name", "A misspelt captured variable.", "own, common slip",
+        "Typed slope for slopes.", "open",
+        Expect("undefined name", "slope[h]",
+               "name 'slope' is not defined in score_mod (did you mean 'slopes'?); report the user's file and line.",
+               "scalar-eval", "raises"),
+        score_mod=score_mod, captures={"slopes": slopes})
 
 
 @register
 def syntax_error(device="cpu"):
-    text = "def score_mod(score, b, h, q_idx, kv_idx):\n    bias = 0.1 * (q_idx - kv_idx\n    return score + bias\n"
-    return bad(
-        "syntax_error",
-        "Source text with an unclosed parenthesis.",
-        "own, common slip",
-        "Typed the mod into a form or file.",
-        "open",
-        Expect(
-            "syntax error",
-            "bias = 0.1 * (q_idx - kv_idx",
-            "'(' was never closed, line 2; do not show a trace of the tool.",
-            "define",
-            "raises",
-        ),
-        source_text=text,
+    text = (
+        "def score_mod(score, b, h, q_idx, kv_idx):\n"
+        "    bias = 0.1 * (q_idx - kv_idx\n"
+        "    return score + bias\n"
     )
+    return bad(
+        "syntax_error", "Source text with an unclosed parenthesis.", "own, common slip",
+        "Typed the mod into a form or file.", "open",
+        Expect("syntax error", "bias = 0.1 * (q_idx - kv_idx",
+               "'(' was never closed, line 2; do not show a trace of the tool.",
+               "define", "raises"),
+        source_text=text)
 
 
 @register
@@ -1635,21 +1105,12 @@ def print_inside(device="cpu"):
         return score * 0.5
 
     return bad(
-        "print_inside",
-        "print() of a score inside the mod.",
-        "pytorch/pytorch#158534",
-        "Wanted to debug the mod.",
-        "open",
-        Expect(
-            "side effect inside a mod",
-            "print('score is', score)",
-            "The mod runs once, on symbols, and not per score: print shows no values. Remove it, or evaluate the mod eagerly for debugging.",
-            "flex-eager",
-            "side-effect",
-        ),
-        score_mod=score_mod,
-        bug=True,
-    )
+        "print_inside", "print() of a score inside the mod.", "pytorch/pytorch#158534",
+        "Wanted to debug the mod.", "open",
+        Expect("side effect inside a mod", "print('score is', score)",
+               "The mod runs once, on symbols, and not per score: print shows no values. Remove it, or evaluate the mod eagerly for debugging.",
+               "flex-eager", "side-effect"),
+        score_mod=score_mod, bug=True)
 
 
 assert len({m.__name__ for m in ALL}) == len(ALL)
