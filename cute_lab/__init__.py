@@ -63,6 +63,9 @@ flow, each imports only from those above it (a test reads this list):
     verify          generated code against the reference
     conform_kernels  the generated functions as a kernel: a thread a vector
     conform         every vector width, on a GPU or the CPU, against the reference
+    extremes        the least and greatest value of a captured tensor over boxes of its indices
+    runs            a block map as squares and as runs of its rows
+    classify        which blocks are full, partial, empty: by bounds, else by running them
     blocks          the mask's block map
     maps            the block map of a lab
     attend          attention on the CPU with the generated code
@@ -70,6 +73,7 @@ flow, each imports only from those above it (a test reads this list):
     targets         hardware as data: what each architecture allows
     sass            machine code -> instruction mix and cost by line
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
+    sparse          block lists as FlashAttention-4's kernels take them
     native          masks that FlashAttention-4 has built in, proved
     fa4             FlashAttention-4 with generated mods on a GPU
     baselines       one file per contender: how it runs a variant, or why it can't

@@ -1,34 +1,32 @@
-"""The block map of a mask, exact: intervals decide what the positions decide, the generated mask_mod is run on every other block.
+"""The block map of a mask: full, partial and empty blocks, exact, per batch entry and head where the mask depends on them.
 
-Never a whole S x S matrix in memory: a square of SUPER x SUPER blocks is bounded first, then its blocks, then cells are counted.
+Kept as squares and as runs of a row: a causal mask of a million tokens takes some MB, its dense map 67 MB per head.
 """
 
 from __future__ import annotations
 
-import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import cutlass
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cute_lab import host, host_kernels
 from cute_lab.capture import Mod
-from cute_lab.evaluate import Ranges, bounds
-from cute_lab.ir import Node, Program
-from cute_lab.ops.interval import Interval
+from cute_lab.classify import Classifier
+from cute_lab.ir import Program
 from cute_lab.record import BlockSummary, Shape
+from cute_lab.runs import EMPTY, FULL, PARTIAL, Boxes, Runs
+from cute_lab.tables import moved
 
-EMPTY, PARTIAL, FULL = 0, 1, 2
-SUPER = 32  # blocks per side of a square that is bounded as one
+SNAPSHOT = 16 << 20  # bytes of captured tensors that are copied, so that cells can be counted later on
 
 
 @dataclass(frozen=True, repr=False)
 class BlockMap:
-    """`kinds` is uint8 [Bm, Hm, nq, nkv]: 0 empty, 1 partial, 2 full; Bm and Hm are 1 where the mask does not depend on them.
+    """`kinds` is uint8 [Bm, Hm, nq, nkv]: 0 empty, 1 partial, 2 full; Bm and Hm are 1 where the blocks do not depend on them.
 
     `full`, `partial`, `empty` count blocks of `kinds`; `kept_cells` counts score cells that the mask keeps, of `total_cells`.
     A block that reaches beyond the end of the queries or keys is never full, as in torch.
@@ -36,28 +34,77 @@ class BlockMap:
 
     block: tuple[int, int]
     shape: Shape
-    kinds: NDArray[np.uint8]
-    kept_cells: int
-    total_cells: int
+    Bm: int
+    Hm: int
+    runs: Runs  # of the rows of all maps
+    boxes: Boxes  # of all batch entries and heads that the mask depends on
+    maps: tuple[int, ...]  # those of `runs` among them
     seconds: float
     mask_mod: Mod
+    classifier: Classifier | None  # None without a mask
 
-    @property
-    def full(self) -> int:
-        return int((self.kinds == FULL).sum())
-
-    @property
-    def partial(self) -> int:
-        return int((self.kinds == PARTIAL).sum())
+    @cached_property
+    def counts(self) -> tuple[int, int, int]:
+        """Empty, partial and full blocks."""
+        return self.runs.counts()
 
     @property
     def empty(self) -> int:
-        return int((self.kinds == EMPTY).sum())
+        return self.counts[EMPTY]
+
+    @property
+    def partial(self) -> int:
+        return self.counts[PARTIAL]
+
+    @property
+    def full(self) -> int:
+        return self.counts[FULL]
+
+    @property
+    def size(self) -> int:
+        """Blocks of all maps."""
+        return self.runs.groups * self.runs.rows * self.runs.width
 
     @property
     def sparsity(self) -> float:
         """Share of blocks that the kernel skips, 0 to 1."""
-        return self.empty / self.kinds.size if self.kinds.size else 0.0
+        return self.empty / self.size if self.size else 0.0
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """Written out anew each time: a byte per block."""
+        return self.runs.dense().reshape(self.Bm, self.Hm, self.runs.rows, self.runs.width)
+
+    @cached_property
+    def columns(self) -> Runs:
+        """The runs of the columns: what the backward kernel walks."""
+        ragged = (self.shape.Skv % self.block[1] != 0, self.shape.Sq % self.block[0] != 0)
+        groups = self.classifier.maps if self.classifier is not None else 1
+        return Runs.of(self.boxes.transposed, groups, self.runs.width, self.runs.rows, ragged).chosen(self.maps)
+
+    @property
+    def total_cells(self) -> int:
+        s = self.shape
+        return s.B * s.H * s.Sq * s.Skv
+
+    @cached_property
+    def kept_cells(self) -> int:
+        """Counted when it is first asked for, with what the captured tensors held when the map was made."""
+        if self.classifier is None:
+            return self.total_cells
+        counter, s = self.classifier, self.shape
+        return counter.kept(self.boxes) * s.B * s.H // counter.maps
+
+    @property
+    def how(self) -> str:
+        """In words: what decided the blocks."""
+        if self.classifier is None:
+            return "no mask: every block is full"
+        c = self.classifier
+        total = c.maps * self.runs.rows * self.runs.width
+        if c.asked == total:
+            return f"intervals decide nothing: all {total:,} blocks were run"
+        return f"{total - c.asked:,} of {total:,} blocks were decided by intervals, {c.asked:,} were run"
 
     def summary(self) -> BlockSummary:
         return BlockSummary.from_kinds(
@@ -72,7 +119,7 @@ class BlockMap:
     def to_block_mask(self, device: str | torch.device = "cpu", compact: bool = False) -> Any:
         """torch's BlockMask, equal to create_block_mask(mask_mod, B, H, Sq, Skv, BLOCK_SIZE=block) in every tensor.
 
-        `compact` keeps a batch or head dimension of 1 where the mask does not depend on it.
+        `compact` keeps a batch or head dimension of 1 where the blocks do not depend on it.
         """
         from torch.nn.attention.flex_attention import BlockMask
 
@@ -91,14 +138,22 @@ class BlockMap:
             seq_lengths=(self.shape.Sq, self.shape.Skv),
         )
 
+    def lists(self, kind: int, device: str | torch.device = "cpu", transposed: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        """(counts int32 [Bm, Hm, rows], indices int32 [Bm, Hm, rows, longest row]) of the blocks of a kind, made on the device.
+
+        What FlashAttention-4 reads: `transposed` for its backward, which walks the keys' blocks.
+        """
+        runs = self.columns if transposed else self.runs
+        counts, indices = runs.lists(kind, device)
+        return counts.view(self.Bm, self.Hm, -1), indices.view(self.Bm, self.Hm, *indices.shape[1:])
+
     def __repr__(self) -> str:
         return f"<BlockMap {self}>"
 
     def __str__(self) -> str:
-        Bm, Hm, nq, nkv = self.kinds.shape
         return (
-            f"{nq} x {nkv} blocks of {self.block[0]} x {self.block[1]}"
-            + (f", {Bm} batch entries, {Hm} heads" if Bm * Hm > 1 else "")
+            f"{self.runs.rows} x {self.runs.width} blocks of {self.block[0]} x {self.block[1]}"
+            + (f", {self.Bm} batch entries, {self.Hm} heads" if self.Bm * self.Hm > 1 else "")
             + f": {self.full} full, {self.partial} partial, {self.empty} empty ({100 * self.sparsity:.1f} % skipped)"
         )
 
@@ -106,13 +161,10 @@ class BlockMap:
 def unmasked(shape: Shape, block: tuple[int, int], mask_mod: Mod) -> BlockMap:
     """Without a mask every block is full but the ragged ones at the ends."""
     nq, nkv = -(-shape.Sq // block[0]), -(-shape.Skv // block[1])
-    kinds = np.full((1, 1, nq, nkv), FULL, np.uint8)
-    if shape.Sq % block[0]:
-        kinds[..., -1, :] = PARTIAL
-    if shape.Skv % block[1]:
-        kinds[..., :, -1] = PARTIAL
-    cells = shape.B * shape.H * shape.Sq * shape.Skv
-    return BlockMap(block, shape, kinds, cells, cells, 0.0, mask_mod)
+    zero, side = np.zeros(1, np.int32), np.full(1, max(nq, nkv), np.int32)
+    boxes = Boxes(zero, zero, zero, side, np.full(1, FULL, np.uint8))
+    runs = Runs.of(boxes, 1, nq, nkv, (shape.Sq % block[0] != 0, shape.Skv % block[1] != 0))
+    return BlockMap(block, shape, 1, 1, runs, boxes, (0,), 0.0, mask_mod, None)
 
 
 def _ordered(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -122,100 +174,37 @@ def _ordered(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def classify(program: Program, text: str, shape: Shape, block: tuple[int, int], mask_mod: Mod) -> BlockMap:
-    """Every block: by intervals where the positions decide it, else by counting its cells with the generated code."""
-    graph = program.mask
-    assert graph is not None
+    """Every block: by intervals where the positions decide it, else by running its cells with the generated code."""
+    assert program.mask is not None
     start = time.perf_counter()
-    used = {str(n.attr) for n in graph.nodes() if n.op == "input"}
-    nq, nkv = -(-shape.Sq // block[0]), -(-shape.Skv // block[1])
-    batches = range(shape.B if "b" in used else 1)
-    heads = range(shape.H if "h" in used else 1)
-    kinds = np.empty((len(batches), len(heads), nq, nkv), np.uint8)
-    kept = 0
-    for b, h in itertools.product(batches, heads):
-        grid = Grid(program, graph.output, shape, block, b, h)
-        kinds[b, h], cells = grid.classify(text)
-        kept += cells
-    kept *= shape.B * shape.H // (len(batches) * len(heads))
-    return BlockMap(block, shape, kinds, kept, shape.B * shape.H * shape.Sq * shape.Skv, time.perf_counter() - start, mask_mod)
+    used = {str(n.attr) for n in program.mask.nodes() if n.op == "input"}
+    batches, heads = shape.B if "b" in used else 1, shape.H if "h" in used else 1
+    classifier = Classifier(program, text, shape, block, batches, heads)
+    boxes = classifier.boxes()
+    nq, nkv = classifier.extent
+    runs = Runs.of(boxes, classifier.maps, nq, nkv, (shape.Sq % block[0] != 0, shape.Skv % block[1] != 0))
+    Bm, Hm = _needed(runs, batches, heads)
+    maps = tuple(np.arange(classifier.maps).reshape(batches, heads)[:Bm, :Hm].reshape(-1).tolist())
+    seconds = time.perf_counter() - start
+    held = sum(t.tensor.untyped_storage().nbytes() for t in program.tables)
+    if held <= SNAPSHOT:  # cells are counted when they are asked for; what the tables hold then may be something else
+        kept = tuple(replace(t, tensor=moved(t.tensor, "cpu", copy=True)) for t in program.tables)
+        classifier.program = Program(None, None, program.mask, kept, program.scalars)
+    found = BlockMap(block, shape, Bm, Hm, runs.chosen(maps), boxes, maps, seconds, mask_mod, classifier)
+    if held > SNAPSHOT:
+        _ = found.kept_cells
+    return found
 
 
-@dataclass(frozen=True)
-class Grid:
-    """The blocks of one batch entry and head."""
-
-    program: Program
-    mask: Node
-    shape: Shape
-    block: tuple[int, int]
-    b: int
-    h: int
-
-    def classify(self, text: str) -> tuple[NDArray[np.uint8], int]:
-        """(kinds [nq, nkv], kept cells)."""
-        nq, nkv = -(-self.shape.Sq // self.block[0]), -(-self.shape.Skv // self.block[1])
-        kinds = np.empty((nq, nkv), np.uint8)
-        side = SUPER if max(nq, nkv) > SUPER else 1
-        rows, columns = (x.reshape(-1) for x in np.indices((-(-nq // side), -(-nkv // side))))
-        decided = self.decide(rows, columns, side)
-        if side > 1:
-            for known, i, j in zip(decided, rows * side, columns * side, strict=True):
-                kinds[i : i + side, j : j + side] = known
-            inner = np.indices((side, side)).reshape(2, 1, -1)  # the blocks of each square that is not decided as a whole
-            open_ = decided == PARTIAL
-            rows = (rows[open_, None] * side + inner[0]).reshape(-1)
-            columns = (columns[open_, None] * side + inner[1]).reshape(-1)
-            exists = (rows < nq) & (columns < nkv)
-            rows, columns = rows[exists], columns[exists]
-            decided = self.decide(rows, columns, 1)
-        kinds[rows, columns] = decided
-        ask = decided == PARTIAL
-        counts = self.count(text, rows[ask], columns[ask])
-        kinds[rows[ask], columns[ask]] = np.where(counts == 0, EMPTY, np.where(counts == self.block[0] * self.block[1], FULL, PARTIAL))
-        answered = np.zeros((nq, nkv), bool)
-        answered[rows[ask], columns[ask]] = True
-        full = (kinds == FULL) & ~answered
-        self.mark_ragged(kinds, full)
-        return kinds, int(counts.sum(dtype=np.int64)) + self.cells(full)
-
-    def decide(self, rows: NDArray[Any], columns: NDArray[Any], side: int) -> NDArray[np.uint8]:
-        """EMPTY and FULL where intervals decide squares of side x side blocks, PARTIAL where they do not."""
-        step_q, step_kv = self.block[0] * side, self.block[1] * side
-        q0, kv0 = rows * float(step_q), columns * float(step_kv)
-        spans = {
-            "b": Interval(float(self.b), float(self.b)),
-            "h": Interval(float(self.h), float(self.h)),
-            "q_idx": Interval(q0, np.minimum(q0 + step_q, self.shape.Sq) - 1),
-            "kv_idx": Interval(kv0, np.minimum(kv0 + step_kv, self.shape.Skv) - 1),
-        }
-        found = bounds(self.mask, Ranges(spans, self.program.tables, self.program.scalars))[self.mask]
-        lo, hi = (np.broadcast_to(x, rows.shape) for x in (found.lo, found.hi))
-        return np.where(lo >= 1, FULL, np.where(hi <= 0, EMPTY, PARTIAL)).astype(np.uint8)
-
-    def count(self, text: str, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:
-        """Kept cells of the given blocks, by running the generated mask_mod on all threads."""
-        counts = torch.zeros(len(rows), dtype=torch.int32)
-        if not len(rows):
-            return counts.numpy()
-        at = torch.from_numpy(np.stack([rows, columns], 1).astype(np.int32).reshape(-1))
-        i32 = cutlass.Int32
-        tables, values = self.program.tables, self.program.scalars
-        fixed = (i32(self.b), i32(self.h), i32(self.shape.Sq), i32(self.shape.Skv), i32(self.block[0]), i32(self.block[1]))
-        data = [host.dynamic(counts), host.dynamic(at), host.captures(tables, values), *fixed]
-        run = host.compiled(
-            host_kernels.count_blocks, text, "mask_mod", [*data, i32(0), i32(0)], host.layout_key(tables, values), host.MASK_LANES
-        )
-        host.spread_even(lambda a, z: run(*data, i32(a), i32(z)), len(rows))
-        return counts.numpy()
-
-    def cells(self, chosen: NDArray[np.bool_]) -> int:
-        tall = np.minimum(np.arange(1, chosen.shape[0] + 1) * self.block[0], self.shape.Sq) - np.arange(chosen.shape[0]) * self.block[0]
-        wide = np.minimum(np.arange(1, chosen.shape[1] + 1) * self.block[1], self.shape.Skv) - np.arange(chosen.shape[1]) * self.block[1]
-        return int(tall @ (chosen @ wide.astype(np.int64)))
-
-    def mark_ragged(self, kinds: NDArray[np.uint8], full: NDArray[np.bool_]) -> None:
-        """torch pads a mask with False: a block beyond the end of queries or keys is not full."""
-        if self.shape.Sq % self.block[0]:
-            kinds[-1][full[-1]] = PARTIAL
-        if self.shape.Skv % self.block[1]:
-            kinds[:, -1][full[:, -1]] = PARTIAL
+def _needed(runs: Runs, batches: int, heads: int) -> tuple[int, int]:
+    """How many batch entries and heads have blocks of their own: a mask may read them, and its blocks be the same for all."""
+    lengths = np.diff(runs.offsets).reshape(batches, heads, -1)
+    each = np.diff(runs.offsets[:: runs.rows])
+    if not (each == each[0]).all():
+        same_b = same_h = False
+        parts = [lengths]
+    else:
+        parts = [lengths, *(x.reshape(batches, heads, -1) for x in (runs.start, runs.kind))]
+        same_b = all(bool((x == x[:1]).all()) for x in parts)
+        same_h = all(bool((x == x[:, :1]).all()) for x in parts)
+    return (1 if same_b else batches), (1 if same_h else heads)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from cute_lab.ir import DTYPES, Node, Scalar, Table, toposort
@@ -50,11 +51,19 @@ class Ranges:
                 return iv.whole(dtype)
             t = t[tuple(slice(1) if step == 0 else slice(None) for step in t.stride())]  # expanded: each value once
             lo, hi = (x.item() for x in torch.aminmax(t.view(torch.uint8) if dtype == "bool" else t))
-            if lo != lo:  # aminmax passes NaN on
-                lo, hi = float("-inf"), float("inf")
-            nan = DTYPES[dtype].kind == "float" and (lo == float("-inf") or hi == float("inf"))
-            self._contents[table] = iv.fit("f64" if DTYPES[dtype].kind == "float" else dtype, lo, hi, nan)
+            self._contents[table] = held(dtype, np.float64(lo), np.float64(hi))
         return self._contents[table]
+
+    def looked_up(self, table: int, index: Sequence[iv.Interval]) -> iv.Interval:
+        return self.contents(table)
+
+
+def held(dtype: str, lo: iv.Array, hi: iv.Array) -> iv.Interval:
+    """What a captured tensor's least and greatest values say; NaN where there is one among them."""
+    bad = np.isnan(lo) | np.isnan(hi)
+    lo, hi = np.where(bad, -np.inf, lo), np.where(bad, np.inf, hi)
+    nan = (DTYPES[dtype].kind == "float") & (np.isinf(lo) | np.isinf(hi))
+    return iv.fit("f64" if DTYPES[dtype].kind == "float" else dtype, lo, hi, nan)
 
 
 def positions(B: int, H: int, Sq: int, Skv: int) -> dict[str, iv.Interval]:

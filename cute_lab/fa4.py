@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cute_lab import host, native
+from cute_lab import host, native, sparse
 from cute_lab.crosscompile import load_mods
 from cute_lab.errors import DeviceMissing, GeometryError, OptionError
 from cute_lab.tables import as_stored, moved
@@ -26,12 +26,6 @@ from cute_lab.targets import TARGETS, Target, skips_blocks
 if TYPE_CHECKING:
     from cute_lab.ir import Program
     from cute_lab.lab import Lab
-
-LISTS = {
-    "forward": ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"),
-    "backward": ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices"),
-}
-
 
 UNBOUNDED = native.Window(None, None)
 
@@ -106,11 +100,6 @@ def load(text: str, functions: tuple[str, ...], score_vec: int | None, mask_vec:
     return load_mods(spec, f"<cute_lab:{hashlib.sha256(text.encode()).hexdigest()[:12]}>")
 
 
-def block_lists(lab: Lab, program: Program, device: torch.device, direction: str, block: tuple[int, int]) -> Any:
-    mask = lab.blocks(block).to_block_mask(device, compact=True)
-    return interface().BlockSparseTensorsTorch(*(getattr(mask, name) for name in LISTS[direction]), block_size=block)
-
-
 def direction_of(
     lab: Lab, program: Program, target: Target, device: torch.device, direction: str, window: native.Window | None
 ) -> Direction:
@@ -123,7 +112,7 @@ def direction_of(
     lists = None
     if program.mask is not None and skips_blocks(target, s.D, s.Sq, direction, s.H // s.Hkv):
         block = spec.block or lab.block_of(target.name, direction)
-        lists = block_lists(lab, program, device, direction, block)
+        lists = sparse.lists(lab.blocks(block), device, direction)
     return Direction(mods, lists, text=spec.source, pack=spec.pack_heads)
 
 

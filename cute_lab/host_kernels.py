@@ -126,39 +126,48 @@ def count_blocks(  # type: ignore[no-untyped-def]
     C: cute.Tensor,
     at: cute.Tensor,
     captures,
-    b: cutlass.Int32,
-    h: cutlass.Int32,
     Sq: cutlass.Int32,
     Skv: cutlass.Int32,
     BM: cutlass.Int32,
     BN: cutlass.Int32,
+    exact: cutlass.Int32,
     first: cutlass.Int32,
     last: cutlass.Int32,
     V: cutlass.Constexpr,
 ):
-    """C[n] = kept cells in block (at[2 n], at[2 n + 1]) for n = first .. last - 1; ragged blocks count what they have."""
+    """C[n] = kept cells in the block at[n] = (b, h, i, j) for n = first .. last - 1; ragged blocks count what they have.
+
+    Unless `exact`, the search ends with the first row after which some cell is kept and some is not: C[n] = -1.
+    """
     lanes = cute.make_rmem_tensor((V,), cutlass.Int32)
     for lane in cutlass.range_constexpr(V):
         lanes[lane] = lane
     iota = lanes.load()
     one = cute.full((V,), 1, cutlass.Int32)
     zero = cute.full((V,), 0, cutlass.Int32)
-    bv = cute.full((V,), b, cutlass.Int32)
-    hv = cute.full((V,), h, cutlass.Int32)
     top = cute.full((V,), Skv - 1, cutlass.Int32)
     for n in range(first, last):
-        i = at[2 * n]
-        j = at[2 * n + 1]
+        bv = cute.full((V,), at[4 * n], cutlass.Int32)
+        hv = cute.full((V,), at[4 * n + 1], cutlass.Int32)
+        i = at[4 * n + 2]
+        j = at[4 * n + 3]
         sums = cute.make_rmem_tensor((V,), cutlass.Int32)
         sums.store(zero)
         end = min((j + 1) * BN, Skv)
+        mixed = cutlass.Int32(0)
         for q in range(i * BM, min((i + 1) * BM, Sq)):
-            qv = cute.full((V,), q, cutlass.Int32)
-            for k in range(0, (BN + V - 1) // V):
-                kv = iota + (j * BN + k * V)
-                keep = call(mod, (), bv, hv, qv, cute.where(kv > top, top, kv), captures)
-                sums.store(sums.load() + cute.where(keep & (kv < end), one, zero))
-        C[n] = sums.load().reduce(cute.ReductionOp.ADD, cutlass.Int32(0), 0)
+            if mixed == 0:
+                qv = cute.full((V,), q, cutlass.Int32)
+                for k in range(0, (BN + V - 1) // V):
+                    kv = iota + (j * BN + k * V)
+                    keep = call(mod, (), bv, hv, qv, cute.where(kv > top, top, kv), captures)
+                    sums.store(sums.load() + cute.where(keep & (kv < end), one, zero))
+                if exact == 0:
+                    kept = sums.load().reduce(cute.ReductionOp.ADD, cutlass.Int32(0), 0)
+                    seen = (q - i * BM + 1) * (end - j * BN)
+                    mixed = min(kept, 1) * min(seen - kept, 1)
+        total = sums.load().reduce(cute.ReductionOp.ADD, cutlass.Int32(0), 0)
+        C[n] = total - mixed * (total + 1)
 
 
 def store_all(mods, outs, s, zero, q, k, captures, offset, V):  # type: ignore[no-untyped-def]

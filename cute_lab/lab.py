@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cute_lab import advice, applied, build, check, cutedsl, maps, packed, reports, shapes, stages, targets, verify
+from cute_lab import advice, applied, build, check, cutedsl, maps, packed, reports, shapes, sparse, stages, targets, verify
 from cute_lab.blocks import BlockMap
 from cute_lab.capture import Mod, Number
 from cute_lab.errors import MissingMod, OptionError
@@ -251,6 +251,10 @@ class Lab:
         """The sparse block that FlashAttention-4's kernel for this target uses."""
         s = self.shape
         return targets.block_for(target, s.D, s.Sq, None, direction, s.H // s.Hkv)
+
+    def block_sparse(self, device: str = "cuda", target: str | None = None, deterministic: bool = False) -> sparse.BlockSparse:
+        """FlashAttention-4's block lists, (forward, backward), made on the device; GeometryError where no kernel takes any."""
+        return sparse.tensors(self, device, target or self._target, deterministic)
 
     def advice(self, target: str | None = None, direction: str = "forward") -> list[targets.Advice]:
         """Before compiling: what this target refuses or what costs time, each with the fix."""

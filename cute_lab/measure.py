@@ -130,12 +130,8 @@ class Measurement:
     def work(self) -> Work:
         s, lab = self.shape, self.case.lab
         blocks = lab.blocks()
-        issued = (
-            (blocks.full + blocks.partial)
-            * blocks.block[0]
-            * blocks.block[1]
-            * (s.B * s.H // (blocks.kinds.shape[0] * blocks.kinds.shape[1]))
-        )
+        each = s.B * s.H // (blocks.Bm * blocks.Hm)
+        issued = (blocks.full + blocks.partial) * blocks.block[0] * blocks.block[1] * each
         total = s.B * s.H * s.Sq * s.Skv
         return Work(s, blocks.kept_cells, min(issued, total), total, f"{blocks.block[0]}x{blocks.block[1]}")
 

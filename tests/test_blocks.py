@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
 import cute_lab
+from corpus import cases
 from cute_lab import blocks
+from cute_lab.extremes import Extremes
 
 TENSORS = (
     "kv_num_blocks",
@@ -74,25 +77,150 @@ def test_random_masks_are_exact(seed: int) -> None:
         expected = create_block_mask(mask_mod, B, H, Sq, Skv, device="cpu", BLOCK_SIZE=block)
         for name in TENSORS:
             assert torch.equal(getattr(found.to_block_mask(), name), getattr(expected, name)), (seed, block, name)
+        lists_agree(found)
 
 
-def test_intervals_decide_most_of_a_window() -> None:
-    """The generated code is asked about the boundary only; the whole square would be a million blocks."""
-    asked: list[int] = []
+# (mask, S, the blocks whose cells are run): the work is the boundary's, whatever the area
+LONG = 1 << 17
+ALONG = LONG // 128
+DOCUMENT = torch.repeat_interleave(torch.arange(128), 1024).to(torch.int32)
+STARTS = DOCUMENT * 1024
+BOUNDARIES: dict[str, tuple[Callable[..., torch.Tensor], int]] = {
+    "causal": (lambda b, h, q, k: q >= k, ALONG),
+    "window": (lambda b, h, q, k: (q >= k) & (q - k < 4096), 2 * ALONG - 32),
+    "sink and window": (lambda b, h, q, k: (q >= k) & ((q - k < 4096) | (k < 4)), 3 * ALONG - 65),
+    "prefix": (lambda b, h, q, k: (k < 1024) | (q >= k), ALONG - 8),
+    "documents by id": (lambda b, h, q, k: (DOCUMENT[q] == DOCUMENT[k]) & (q >= k), ALONG),
+    "documents by start": (lambda b, h, q, k: (k >= STARTS[q]) & (q >= k), ALONG),
+    "not causal": (lambda b, h, q, k: ~(q >= k), ALONG),
+    "nothing": (lambda b, h, q, k: (q - k > LONG) | (k < 0), 0),
+}
 
-    class Counting(blocks.Grid):
-        def count(self, text: str, rows, columns):  # type: ignore[no-untyped-def]
-            asked.append(len(rows))
-            return super().count(text, rows, columns)
 
+@pytest.mark.parametrize("name", BOUNDARIES)
+def test_the_work_is_the_boundarys(name: str) -> None:
+    mask_mod, asked = BOUNDARIES[name]
+    found = cute_lab.attention(mask_mod=mask_mod, H=1, Sq=LONG, D=64, target="sm_90a").blocks(128)
+    assert found.classifier is not None
+    assert found.classifier.asked == asked
+    assert found.classifier.bounded < 24 * ALONG
+    rows = random.Random(name).sample(range(ALONG), 6)
+    dense = cute_lab.attention(mask_mod=mask_mod, H=1, Sq=LONG, D=64, target="sm_90a")
+    for i in rows:  # whole rows of blocks, cell by cell
+        kept = dense.apply_mask(q=slice(128 * i, 128 * i + 128)).view(128, ALONG, 128).sum((0, 2))
+        kinds = torch.where(kept == 0, 0, torch.where(kept == 128 * 128, 2, 1))
+        assert torch.equal(torch.from_numpy(found.kinds[0, 0, i]).long(), kinds), (name, i)
+
+
+def test_kept_cells_of_a_long_window() -> None:
+    lab = cute_lab.attention(mask_mod=lambda b, h, q, k: (q >= k) & (q - k < 4096), H=1, Sq=LONG, D=64, target="sm_90a")
+    assert lab.blocks(128).kept_cells == sum(min(q + 1, 4096) for q in range(LONG))
+
+
+def test_cells_are_counted_as_the_tensors_were() -> None:
+    """The map stands for the mask of its moment, whenever its cells are counted."""
+    allowed = torch.zeros(300, dtype=torch.bool)
+    allowed[:7] = True
+    found = cute_lab.attention(mask_mod=lambda b, h, q, k: allowed[k], H=1, Sq=300, D=64, target="sm_90a").blocks(128)
+    allowed[:] = True
+    assert (found.partial, found.kept_cells) == (3, 7 * 300)
+
+
+def test_what_nothing_decides_is_run_at_once() -> None:
+    table = torch.rand(4096, generator=torch.Generator().manual_seed(0)) < 0.5
+    lab = cute_lab.attention(mask_mod=lambda b, h, q, k: table[(q * 31 + k * 17) % 4096], Sq=1 << 14, D=64, target="sm_90a")
+    found = lab.blocks(128)
+    assert found.classifier is not None
+    assert found.partial == found.classifier.asked == 128 * 128
+    assert found.classifier.bounded < found.classifier.asked / 2
+
+
+@pytest.mark.parametrize("cell", [True, False])
+def test_one_cell_makes_a_block_partial(cell: bool) -> None:
+    """Whichever it is, the last of its block too."""
+    for q0, k0 in ((0, 0), (127, 127), (5, 100), (383, 255), (300, 0)):
+        lab = cute_lab.attention(mask_mod=lambda b, h, q, k: ((q == q0) & (k == k0)) == cell, H=1, Sq=384, Skv=256, D=64, target="sm_90a")  # noqa: B023
+        found = lab.blocks(128)
+        expected = np.full((3, 2), 0 if cell else 2)
+        expected[q0 // 128, k0 // 128] = 1
+        assert found.kinds[0, 0].tolist() == expected.tolist()
+        assert found.kept_cells == (1 if cell else 384 * 256 - 1)
+
+
+def test_heads_with_the_same_blocks_share_a_map() -> None:
+    """A mask may read the head, and still no block depends on it: no list per head, which the kernel would not pack."""
+    same, own = torch.tensor([5, 5, 5]), torch.tensor([5, 5, 500])
+    for widths, Hm in ((same, 1), (own, 3)):
+        lab = cute_lab.attention(mask_mod=lambda b, h, q, k: (q - k).abs() < widths[h], B=2, H=3, Sq=1024, D=64, target="sm_90a")  # noqa: B023
+        found = lab.blocks(128)
+        assert found.kinds.shape[:2] == (1, Hm)
+        assert found.kept_cells == int(lab.apply_mask().sum())
+        expected = create_block_mask(lab.mask_mod, 2, 3, 1024, 1024, device="cpu", BLOCK_SIZE=128)
+        assert all(torch.equal(getattr(found.to_block_mask(), n), getattr(expected, n)) for n in TENSORS)
+
+
+VALID = [make for make in cases.ALL if (case := make()).kind == "valid" and case.mask_mod is not None and case.Sq * case.Skv <= 1 << 24]
+
+
+@pytest.mark.parametrize("make", VALID, ids=lambda make: make.__name__)
+def test_the_corpus_equals_torch(make: Callable[[], cases.Case]) -> None:
+    case = make()
     lab = cute_lab.attention(
-        mask_mod=lambda b, h, q_idx, kv_idx: (q_idx >= kv_idx) & (q_idx - kv_idx < 4096), Sq=1 << 17, D=64, target="sm_90a"
+        case.score_mod, case.mask_mod, B=case.B, H=case.H, Hkv=case.Hkv, Sq=case.Sq, Skv=case.Skv, D=case.D, target="sm_90a"
     )
-    grid = Counting(lab.program, lab.program.mask.output, lab.shape, (128, 128), 0, 0)
-    kinds, kept = grid.classify(lab.source)
-    assert kinds.shape == (1024, 1024)
-    assert asked == [1024 + 1024 - 32]  # the diagonal and the far edge of the window
-    assert kept == sum(min(q + 1, 4096) for q in range(1 << 17))
+    for block in ((128, 128), (256, 128), (64, 96)):
+        found = lab.blocks(block)
+        expected = create_block_mask(case.mask_mod, case.B, case.H, case.Sq, case.Skv, device="cpu", BLOCK_SIZE=block)
+        for name in TENSORS:
+            assert torch.equal(getattr(found.to_block_mask(), name), getattr(expected, name)), (block, name)
+        lists_agree(found)
+
+
+def lists_agree(found: blocks.BlockMap) -> None:
+    """FlashAttention-4's lists, both directions, and the tiles of a picture hold the blocks of the map."""
+    for transposed, dense in ((False, found.kinds), (True, found.kinds.swapaxes(2, 3))):
+        for kind in (blocks.PARTIAL, blocks.FULL):
+            counts, indices = found.lists(kind, transposed=transposed)
+            assert (counts.dtype, indices.dtype) == (torch.int32, torch.int32)
+            assert indices.shape[-1] == max(1, int(counts.max())) <= max(1, dense.shape[-1])
+            made = np.zeros(dense.shape, bool)
+            for at in np.ndindex(dense.shape[:3]):
+                row = indices[at][: counts[at]].tolist()
+                assert row == sorted(row)
+                made[at][row] = True
+            assert np.array_equal(made, dense == kind)
+    for tile in ((1, 1), (2, 3), (7, 5)):
+        counted = found.runs.tiles(*tile)
+        for kind in range(3):
+            dense = (found.kinds == kind).reshape(-1, *found.kinds.shape[2:])
+            padded = np.pad(dense, ((0, 0), *((0, -n % t) for n, t in zip(dense.shape[1:], tile, strict=True))))
+            down, across = padded.shape[1] // tile[0], padded.shape[2] // tile[1]
+            assert np.array_equal(counted[kind], padded.reshape(-1, down, tile[0], across, tile[1]).sum((2, 4)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_extremes_are_never_too_narrow(seed: int) -> None:
+    """And exact where a line is sorted, or where a box starts and ends with a tile."""
+    r = np.random.default_rng(seed)
+    sizes = tuple(r.integers(1, 90, size=int(r.integers(1, 4))))
+    kind = seed % 4
+    x = torch.from_numpy(r.integers(-50, 50, sizes))
+    x = x.sort(-1).values if kind == 1 else x.double() if kind == 2 else x > 0 if kind == 3 else x
+    if kind == 2 and seed % 8 == 2:
+        x.view(-1)[int(r.integers(x.numel()))] = float("nan")
+    ends = [np.sort(r.integers(0, n, (2, 60)), axis=0) for n in sizes]
+    if seed % 3 == 0:  # one index runs
+        ends = [e if axis == len(sizes) - 1 else np.stack([e[0], e[0]]) for axis, e in enumerate(ends)]
+    low, high = Extremes(x).over([e[0] for e in ends], [e[1] for e in ends])
+    for n in range(60):
+        part = x[tuple(slice(int(e[0, n]), int(e[1, n]) + 1) for e in ends)].double()
+        if part.isnan().any():
+            assert np.isnan(low[n]) or np.isnan(high[n])
+            continue
+        if not (np.isnan(low[n]) or np.isnan(high[n])):  # a NaN beside the box may be taken in
+            assert low[n] <= float(part.min()) and high[n] >= float(part.max())
+        if kind == 1 and (len(sizes) == 1 or seed % 3 == 0):
+            assert (low[n], high[n]) == (float(part.min()), float(part.max()))
 
 
 def test_no_mask_is_full_but_for_the_ragged_ends() -> None:

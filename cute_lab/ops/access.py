@@ -33,7 +33,7 @@ class Values(Protocol):
 
 
 class Box(Protocol):
-    """What bounding reads: an interval per input and per captured tensor."""
+    """What bounding reads: an interval per input, and what a captured tensor holds where it is read."""
 
     @property
     def inputs(self) -> Mapping[str, Interval]: ...
@@ -42,7 +42,7 @@ class Box(Protocol):
     @property
     def scalars(self) -> Sequence[Scalar]: ...
 
-    def contents(self, table: int) -> Interval: ...
+    def looked_up(self, table: int, index: Sequence[Interval]) -> Interval: ...
 
 
 class Emit(Protocol):
@@ -139,7 +139,7 @@ LEAVES: Mapping[str, Leaf] = {
             _size_bound,
             _size_text,
         ),
-        Leaf("gather", _gather, lambda n, a, box: box.contents(n.attr), lambda n, a, emit: emit.gather(n, a)),
+        Leaf("gather", _gather, lambda n, a, box: box.looked_up(n.attr, a), lambda n, a, emit: emit.gather(n, a)),
         Leaf(
             "cast",
             lambda n, a, env: a[0].to(_torch_dtype(n)),

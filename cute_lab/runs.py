@@ -1,0 +1,155 @@
+"""A block map in a few bytes per row: the rows' runs of one kind, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+EMPTY, PARTIAL, FULL = 0, 1, 2
+CHUNK = 1 << 24  # blocks that are written out at a time
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Squares of side x side blocks of one kind that cover maps of nq x nkv blocks exactly; what reaches beyond a map does not count."""
+
+    group: NDArray[np.int32]  # which map
+    i: NDArray[np.int32]  # first row and column, in blocks
+    j: NDArray[np.int32]
+    side: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+
+    @staticmethod
+    def joined(parts: list[Boxes]) -> Boxes:
+        return Boxes(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("group", "i", "j", "side", "kind")))
+
+    @property
+    def transposed(self) -> Boxes:
+        return Boxes(self.group, self.j, self.i, self.side, self.kind)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Boxes:
+        return Boxes(self.group[chosen], self.i[chosen], self.j[chosen], self.side[chosen], self.kind[chosen])
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Rows of `width` blocks, `groups` maps of `rows` rows each: row r has the runs offsets[r] to offsets[r + 1] - 1.
+
+    Run n starts at column start[n] and reaches to the row's next run, or to its end.
+    """
+
+    groups: int
+    rows: int
+    width: int
+    offsets: NDArray[np.int64]  # [groups * rows + 1]
+    start: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+
+    @staticmethod
+    def of(boxes: Boxes, groups: int, rows: int, width: int, ragged: tuple[bool, bool] = (False, False)) -> Runs:
+        """`ragged`: do the last row and column reach beyond the tokens? torch calls no such block full."""
+        tall = np.minimum(boxes.side, rows - boxes.i)
+        which = np.repeat(np.arange(len(boxes.i), dtype=np.int32), tall)
+        within = np.arange(len(which), dtype=np.int64) - np.repeat(np.cumsum(tall, dtype=np.int64) - tall, tall)
+        row = boxes.group[which].astype(np.int64) * rows + boxes.i[which] + within
+        start, kind = boxes.j[which], boxes.kind[which]
+        if ragged[0]:
+            kind = np.where((row % rows == rows - 1) & (kind == FULL), np.uint8(PARTIAL), kind)
+        if ragged[1]:
+            last = (boxes.j + boxes.side >= width)[which] & (kind == FULL)
+            alone = last & (start == width - 1)
+            split = last & ~alone
+            kind = np.where(alone, np.uint8(PARTIAL), kind)
+            row, start = np.concatenate([row, row[split]]), np.concatenate([start, np.full(int(split.sum()), width - 1, np.int32)])
+            kind = np.concatenate([kind, np.full(int(split.sum()), PARTIAL, np.uint8)])
+        order = np.argsort(row * width + start)
+        row, start, kind = row[order], start[order], kind[order]
+        first = np.ones(len(row), bool)
+        first[1:] = (row[1:] != row[:-1]) | (kind[1:] != kind[:-1])
+        row, start, kind = row[first], start[first], kind[first]
+        offsets = np.searchsorted(row, np.arange(groups * rows + 1))
+        return Runs(groups, rows, width, offsets, start, kind)
+
+    def chosen(self, maps: Sequence[int]) -> Runs:
+        """Some of the maps."""
+        if len(maps) == self.groups:
+            return self
+        spans = [(self.offsets[m * self.rows], self.offsets[(m + 1) * self.rows]) for m in maps]
+        counts = np.concatenate([np.diff(self.offsets[m * self.rows : (m + 1) * self.rows + 1]) for m in maps])
+        start, kind = (np.concatenate([x[a:z] for a, z in spans]) for x in (self.start, self.kind))
+        return Runs(len(maps), self.rows, self.width, np.concatenate([[0], np.cumsum(counts)]), start, kind)
+
+    def length(self) -> NDArray[np.int64]:
+        """Blocks of every run."""
+        end = np.empty(len(self.start), np.int64)
+        end[:-1] = self.start[1:]
+        end[self.offsets[1:] - 1] = self.width
+        return end - self.start
+
+    def row(self) -> NDArray[np.int64]:
+        """The row of every run."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def counts(self) -> tuple[int, int, int]:
+        """Blocks that are empty, partial, full."""
+        found = np.bincount(self.kind, weights=self.length(), minlength=3)
+        return int(found[0]), int(found[1]), int(found[2])
+
+    def per_row(self, kind: int) -> NDArray[np.int64]:
+        """Blocks of the kind in every row, [groups, rows]."""
+        chosen = self.kind == kind
+        found = np.bincount(self.row()[chosen], weights=self.length()[chosen], minlength=len(self.offsets) - 1)
+        return found.astype(np.int64).reshape(self.groups, self.rows)
+
+    def blocks(self, kind: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """(row, column) of every block of the kind in order, some millions at a time."""
+        chosen = self.kind == kind
+        row, start, length = self.row()[chosen], self.start[chosen], self.length()[chosen]
+        ends = np.cumsum(length)
+        at = 0
+        while at < len(row):
+            stop = max(at + 1, int(np.searchsorted(ends, (ends[at - 1] if at else 0) + CHUNK, "right")))
+            n = length[at:stop]
+            within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
+            yield np.repeat(row[at:stop], n), np.repeat(start[at:stop], n) + within
+            at = stop
+
+    def dense(self) -> NDArray[np.uint8]:
+        """[groups, rows, width]."""
+        return np.repeat(self.kind, self.length()).reshape(self.groups, self.rows, self.width)
+
+    def lists(self, kind: int, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
+        """(blocks per row int32 [groups, rows], their columns int32 [groups, rows, most]), made on the device; the rest is 0."""
+        chosen = self.kind == kind
+        row, start, length = (torch.from_numpy(x[chosen]).to(device).long() for x in (self.row(), self.start, self.length()))
+        counts = torch.zeros(len(self.offsets) - 1, dtype=torch.long, device=device).index_add_(0, row, length)
+        most = max(1, int(counts.max()))
+        total = int(length.sum())
+        before = length.cumsum(0) - length  # blocks of the kind in front of a run, of its whole map and of its row
+        ahead = before - (counts.cumsum(0) - counts)[row]
+        indices = torch.zeros(len(counts) * most, dtype=torch.int32, device=device)
+        within = torch.arange(total, device=device) - torch.repeat_interleave(before, length, output_size=total)
+        place = torch.repeat_interleave(row * most + ahead, length, output_size=total) + within
+        indices[place] = (torch.repeat_interleave(start, length, output_size=total) + within).to(torch.int32)
+        return counts.view(self.groups, self.rows).to(torch.int32), indices.view(self.groups, self.rows, most)
+
+    def tiles(self, rows: int, columns: int) -> NDArray[np.int64]:
+        """Blocks of each kind in tiles of rows x columns blocks: [3, groups, ceil, ceil]."""
+        down, across = -(-self.rows // rows), -(-self.width // columns)
+        row, length = self.row(), self.length()
+        line = row // self.rows * down + row % self.rows // rows
+        out = np.empty((3, self.groups * down, across), np.int64)
+        for kind in (EMPTY, PARTIAL, FULL):
+            chosen = self.kind == kind
+            at = line[chosen] * (across + 2)
+            step = np.zeros(self.groups * down * (across + 2))  # from one tile's count to the next one's
+            for edge, sign in ((self.start[chosen].astype(np.int64), 1), ((self.start + length)[chosen], -1)):
+                tile, rest = edge // columns, edge % columns
+                for shift, blocks in ((0, columns - rest), (1, rest)):
+                    step += np.bincount(at + tile + shift, weights=sign * blocks, minlength=len(step))
+            out[kind] = np.cumsum(step.reshape(-1, across + 2), 1)[:, :across]
+        return out.reshape(3, self.groups, down, across)
