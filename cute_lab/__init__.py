@@ -14,6 +14,8 @@ flow, each imports only from those above it (a test reads this list):
     quantities      numbers in words
     environment     the stamp of a record: versions and device
     codec           dataclasses <-> JSON values
+    runs            a block map as squares and as runs of its rows
+    block_summary   a block map as data: counts, and the blocks in a string
     measurement     what a benchmark measured, as data
     record          a run as data <-> JSON; needs neither torch nor a compiler
     throughput      raw samples -> medians, intervals, ratios, TFLOP/s
@@ -64,7 +66,6 @@ flow, each imports only from those above it (a test reads this list):
     conform_kernels  the generated functions as a kernel: a thread a vector
     conform         every vector width, on a GPU or the CPU, against the reference
     extremes        the least and greatest value of a captured tensor over boxes of its indices
-    runs            a block map as squares and as runs of its rows
     classify        which blocks are full, partial, empty: by bounds, else by running them
     blocks          the mask's block map
     maps            the block map of a lab

@@ -107,14 +107,7 @@ class BlockMap:
         return f"{total - c.asked:,} of {total:,} blocks were decided by intervals, {c.asked:,} were run"
 
     def summary(self) -> BlockSummary:
-        return BlockSummary.from_kinds(
-            self.kinds,
-            block_q=self.block[0],
-            block_kv=self.block[1],
-            kept_cells=self.kept_cells,
-            total_cells=self.total_cells,
-            seconds=self.seconds,
-        )
+        return BlockSummary.from_runs(self.runs, self.Hm, self.block, self.kept_cells, self.total_cells, self.seconds)
 
     def to_block_mask(self, device: str | torch.device = "cpu", compact: bool = False) -> Any:
         """torch's BlockMask, equal to create_block_mask(mask_mod, B, H, Sq, Skv, BLOCK_SIZE=block) in every tensor.

@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from cute_lab.quantities import percent
 from cute_lab.record import BlockSummary
+from cute_lab.runs import Runs
 
 Pixels = NDArray[np.uint8]
 SIDE, SMALL, SHORTEST = 480, 190, 48  # pixels: a map alone, one of several, the short side of a long map
@@ -51,18 +52,19 @@ class Axis:
 
 def block_png(blocks: BlockSummary, *, Sq: int, Skv: int, title: str = "", limit: int = LIMIT) -> bytes:
     """Never more than `limit` bytes: a map too busy for that is drawn with coarser tiles, and says so."""
-    merge, kinds = 1, blocks.kinds().reshape(-1, blocks.nq, blocks.nkv)
+    merge, runs = 1, blocks.runs
     while True:
-        png = _encode(_card(blocks, kinds, Sq, Skv, title, merge))
+        png = _encode(_card(blocks, runs, Sq, Skv, title, merge))
         if len(png) <= limit or merge >= max(blocks.nq, blocks.nkv):
             return png
         merge *= 2
 
 
-def _card(blocks: BlockSummary, kinds: Pixels, Sq: int, Skv: int, title: str, merge: int) -> Pixels:
-    shown = kinds[:SHOWN]
-    many = len(kinds) > 1
+def _card(blocks: BlockSummary, runs: Runs, Sq: int, Skv: int, title: str, merge: int) -> Pixels:
+    maps = runs.groups
+    many = maps > 1
     q, kv = axes(blocks, Sq, Skv, SMALL if many else SIDE, merge)
+    shown = runs.chosen(range(min(maps, SHOWN))).tiles(q.blocks, kv.blocks).swapaxes(0, 1)
     across, down = min(len(shown), COLUMNS), -(-len(shown) // COLUMNS)
     step_x, step_y = kv.length + 18, q.length + 32
     top = MARGIN + (34 if title else 6) + 20
@@ -86,7 +88,7 @@ def _card(blocks: BlockSummary, kinds: Pixels, Sq: int, Skv: int, title: str, me
     _write(card, MARGIN + LEFT - 9, top - 20, "q token ↓", 12, grey=True, anchor="right")
     bottom = top + (down - 1) * step_y + q.length + 24
     _write(card, MARGIN + LEFT + kv.length // 2, bottom, "kv token →", 12, grey=True, anchor="middle")
-    _legend(card, legend_x, top, blocks, max(q.blocks, kv.blocks), len(kinds))
+    _legend(card, legend_x, top, blocks, max(q.blocks, kv.blocks), maps)
     return card
 
 
@@ -104,9 +106,9 @@ def _axis(n: int, wanted: int, merge: int) -> Axis:
     return Axis(blocks, tiles, max(1, round(wanted / tiles)))
 
 
-def paint(kinds: Pixels, q: Axis, kv: Axis) -> Pixels:
-    """One map [nq, nkv] of kinds as colour numbers."""
-    tiles = _tiles(kinds, q, kv)
+def paint(counts: NDArray[np.int64], q: Axis, kv: Axis) -> Pixels:
+    """One map as colour numbers; `counts` [3, tiles down, tiles across] are its blocks of each kind in every tile."""
+    tiles = _tiles(counts)
     out = tiles.repeat(q.pixels, axis=0).repeat(kv.pixels, axis=1)
     cell = min(q.pixels, kv.pixels)
     if cell >= 5:
@@ -121,17 +123,9 @@ def paint(kinds: Pixels, q: Axis, kv: Axis) -> Pixels:
     return out
 
 
-def _tiles(kinds: Pixels, q: Axis, kv: Axis) -> Pixels:
+def _tiles(counts: NDArray[np.int64]) -> Pixels:
     """Colour per tile: the kind's own where the tile is pure, else by the share that the kernel issues."""
     pure = np.array([EMPTY, PARTIAL, FULL], np.uint8)
-    if q.blocks == kv.blocks == 1:
-        return pure[kinds]
-    edges = [np.arange(0, n, axis.blocks) for n, axis in zip(kinds.shape, (q, kv), strict=True)]
-
-    def per_tile(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.add.reduceat(np.add.reduceat(mask, edges[0], axis=0, dtype=np.int64), edges[1], axis=1)
-
-    counts = np.stack([per_tile(kinds == kind) for kind in range(3)])
     size = counts.sum(axis=0)
     mixed = counts.max(axis=0) < size
     issued = (counts[1] + counts[2]) / size
@@ -171,7 +165,7 @@ def _kv_ticks(card: Pixels, x: int, y: int, tokens: int, per_pixel: float) -> No
 def _legend(card: Pixels, x: int, y: int, blocks: BlockSummary, tile: int, maps: int) -> None:
     rows = ((2, "full", blocks.full), (1, "partial", blocks.partial), (0, "empty", blocks.empty))
     for kind, name, n in rows:
-        swatch = paint(np.full((1, 1), kind, np.uint8), Axis(1, 1, 24), Axis(1, 1, 24))
+        swatch = paint(np.eye(3, dtype=np.int64)[kind].reshape(3, 1, 1), Axis(1, 1, 24), Axis(1, 1, 24))
         card[y : y + 26, x : x + 26] = FRAME
         card[y + 1 : y + 25, x + 1 : x + 25] = swatch
         _write(card, x + 36, y - 2, f"{name}: {n:,}", 14)

@@ -3,8 +3,8 @@
 record  = schema kind name created seconds cell shape params source stages checks blocks? targets notes bench?
           environment hash
 source  = text user_lines functions    line i+1 of text comes from the cell's line user_lines[i]; 0: from no line
-blocks  = block sizes, counts, data    kinds [Bm, Hm, nq, nkv], 0 empty, 1 partial, 2 full; four in a byte from the
-          low bits up, zlib, base64
+blocks  = block sizes, counts, data    kinds [Bm, Hm, nq, nkv], 0 empty, 1 partial, 2 full, in base64 of zlib:
+          up to 2**20 blocks four in a byte from the low bits up, more of them as the runs of their rows (Runs.pack)
 target  = target direction status, what the compiler said, cost per line of the cell
 
 A line of a cell is counted as the editor shows it: the first line of `cell.text` has the number `cell.first_line`.
@@ -14,19 +14,15 @@ A new field is a new SCHEMA number and a row in MIGRATIONS.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import hashlib
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cute_lab.block_summary import BlockSummary as BlockSummary
 from cute_lab.codec import decode, encode
 from cute_lab.environment import environment as environment
 from cute_lab.environment import now as now
@@ -108,71 +104,6 @@ class Check:
     tolerance: float
     worst: Worst | None
     grid: str  # in words: which points
-
-
-@dataclass(frozen=True)
-class BlockSummary:
-    block_q: int
-    block_kv: int
-    Bm: int
-    Hm: int
-    nq: int
-    nkv: int
-    full: int
-    partial: int
-    empty: int
-    kept_cells: int
-    total_cells: int
-    encoding: Literal["zlib-2bit-b64"]
-    data: str
-    seconds: float
-
-    def __post_init__(self) -> None:
-        if self.full + self.partial + self.empty != self.blocks:
-            raise ValueError(f"full + partial + empty is not Bm * Hm * nq * nkv = {self.blocks}")
-
-    @property
-    def blocks(self) -> int:
-        return self.Bm * self.Hm * self.nq * self.nkv
-
-    @property
-    def sparsity(self) -> float:
-        """Share of blocks that the kernel skips, 0 to 1."""
-        return self.empty / self.blocks if self.blocks else 0.0
-
-    @property
-    def kept(self) -> float:
-        """Share of the score matrix's cells that the mask keeps, 0 to 1."""
-        return self.kept_cells / self.total_cells if self.total_cells else 0.0
-
-    @classmethod
-    def from_kinds(
-        cls, kinds: NDArray[np.uint8], *, block_q: int, block_kv: int, kept_cells: int, total_cells: int, seconds: float
-    ) -> BlockSummary:
-        """`kinds` is uint8 [Bm, Hm, nq, nkv]: 0 empty, 1 partial, 2 full."""
-        Bm, Hm, nq, nkv = kinds.shape
-        empty, partial, full = (int(n) for n in np.bincount(kinds.reshape(-1), minlength=3))
-        quads = np.pad(kinds.reshape(-1), (0, -kinds.size % 4)).reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8)
-        packed = np.bitwise_or.reduce(quads, axis=1).astype(np.uint8).tobytes()
-        data = base64.b64encode(zlib.compress(packed, 9)).decode()
-        sizes = {"block_q": block_q, "block_kv": block_kv, "Bm": Bm, "Hm": Hm, "nq": nq, "nkv": nkv}
-        counts = {"full": full, "partial": partial, "empty": empty}
-        cells = {"kept_cells": kept_cells, "total_cells": total_cells}
-        return cls(**sizes, **counts, **cells, encoding="zlib-2bit-b64", data=data, seconds=seconds)
-
-    def kinds(self) -> NDArray[np.uint8]:
-        size = -(-self.blocks // 4)
-        try:
-            packed = zlib.decompressobj().decompress(base64.b64decode(self.data, validate=True), size + 1)
-        except (ValueError, zlib.error) as error:
-            raise ValueError(f"the block map can't be unpacked: {error}") from None
-        if len(packed) != size:
-            raise ValueError(f"the block map does not hold {self.blocks} blocks")
-        quads = np.frombuffer(packed, np.uint8)[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3
-        flat = quads.reshape(-1)[: self.blocks].astype(np.uint8)
-        if tuple(np.bincount(flat, minlength=4)) != (self.empty, self.partial, self.full, 0):
-            raise ValueError("the block map does not agree with its counts")
-        return flat.reshape(self.Bm, self.Hm, self.nq, self.nkv)
 
 
 @dataclass(frozen=True)
@@ -273,7 +204,7 @@ def from_json(obj: object) -> Record:
     record: Record = decode(Record, obj, "record")
     if record.blocks:
         try:
-            record.blocks.kinds()
+            _ = record.blocks.runs
         except ValueError as error:
             raise OptionError(f"record.blocks: {error}") from None
     return record

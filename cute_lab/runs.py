@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
 
 EMPTY, PARTIAL, FULL = 0, 1, 2
 CHUNK = 1 << 24  # blocks that are written out at a time
@@ -74,6 +78,16 @@ class Runs:
         offsets = np.searchsorted(row, np.arange(groups * rows + 1))
         return Runs(groups, rows, width, offsets, start, kind)
 
+    @staticmethod
+    def of_dense(kinds: NDArray[np.uint8]) -> Runs:
+        """kinds [groups, rows, width]."""
+        groups, rows, width = kinds.shape
+        first = np.ones((groups * rows, width), bool)
+        flat = kinds.reshape(groups * rows, width)
+        first[:, 1:] = flat[:, 1:] != flat[:, :-1]
+        offsets = np.concatenate([[0], np.cumsum(first.sum(1))])
+        return Runs(groups, rows, width, offsets, np.nonzero(first)[1].astype(np.int32), flat[first])
+
     def chosen(self, maps: Sequence[int]) -> Runs:
         """Some of the maps."""
         if len(maps) == self.groups:
@@ -86,6 +100,8 @@ class Runs:
     def length(self) -> NDArray[np.int64]:
         """Blocks of every run."""
         end = np.empty(len(self.start), np.int64)
+        if not len(end):
+            return end
         end[:-1] = self.start[1:]
         end[self.offsets[1:] - 1] = self.width
         return end - self.start
@@ -122,8 +138,52 @@ class Runs:
         """[groups, rows, width]."""
         return np.repeat(self.kind, self.length()).reshape(self.groups, self.rows, self.width)
 
+    def pack(self) -> bytes:
+        """zlib of int32 runs per row, then start[n] minus that of the same run in the row above (of its own where there is none), kinds.
+
+        Rows of a mask are alike, so most differences are 0 or 1.
+        """
+        counts = np.diff(self.offsets).astype(np.int32)
+        _, above, has = self._above(counts)
+        start = self.start - np.where(has, self.start[above], 0)
+        return zlib.compress(counts.astype("<i4").tobytes() + start.astype("<i4").tobytes() + self.kind.tobytes(), 9)
+
+    @staticmethod
+    def unpack(data: bytes, groups: int, rows: int, width: int) -> Runs:
+        """ValueError where the bytes are no such map."""
+        lines, most = groups * rows, groups * rows * width
+        raw = zlib.decompressobj().decompress(data, 4 * lines + 5 * most + 1)
+        if len(raw) < 4 * lines:
+            raise ValueError("the block map's rows are missing")
+        counts = np.frombuffer(raw, "<i4", lines).astype(np.int64)
+        total = int(counts.sum())
+        if (counts < 1).any() or total > most or len(raw) != 4 * lines + 5 * total:
+            raise ValueError("the block map's runs are not as many as its rows say")
+        found = Runs(groups, rows, width, np.concatenate([[0], np.cumsum(counts)]), np.zeros(total, np.int32), np.zeros(0, np.uint8))
+        difference = np.frombuffer(raw, "<i4", total, 4 * lines).astype(np.int64)
+        at, _, has = found._above(counts)
+        order = np.lexsort((found.row(), at))  # the same run of all rows, one below the other: sums, anew where a row has none above
+        sums = np.cumsum(difference[order])
+        fresh = ~has[order]
+        start = np.empty(total, np.int64)
+        start[order] = sums - (sums - difference[order])[fresh][np.cumsum(fresh) - 1]
+        kind = np.frombuffer(raw, np.uint8, total, 4 * lines + 4 * total)
+        first = at == 0
+        if (start[first] != 0).any() or (start >= width).any() or (np.diff(start)[~first[1:]] <= 0).any() or (kind > FULL).any():
+            raise ValueError("the block map's runs do not cover its rows")
+        return Runs(groups, rows, width, found.offsets, start.astype(np.int32), kind)
+
+    def _above(self, counts: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+        """Of every run: its number in its row, the same run of the row above, and whether there is one."""
+        row = self.row()
+        at = np.arange(len(row)) - self.offsets[row]
+        has = (row > 0) & (at < np.asarray(counts)[np.maximum(row - 1, 0)])
+        return at, np.where(has, self.offsets[np.maximum(row - 1, 0)] + at, 0), has
+
     def lists(self, kind: int, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
         """(blocks per row int32 [groups, rows], their columns int32 [groups, rows, most]), made on the device; the rest is 0."""
+        import torch
+
         chosen = self.kind == kind
         row, start, length = (torch.from_numpy(x[chosen]).to(device).long() for x in (self.row(), self.start, self.length()))
         counts = torch.zeros(len(self.offsets) - 1, dtype=torch.long, device=device).index_add_(0, row, length)

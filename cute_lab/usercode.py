@@ -79,6 +79,12 @@ def enclosing(loc: Loc) -> list[ast.AST]:
 
 def assigned_name(loc: Loc) -> str | None:
     """`d` for the place of `q_idx - kv_idx` in `d = q_idx - kv_idx`."""
+    return _assigned_name(tree(loc.file), loc)
+
+
+@functools.lru_cache(maxsize=4096)
+def _assigned_name(text: ast.Module | None, loc: Loc) -> str | None:
+    """Remembered as long as the text is the same one: a slider's step asks for the same places again."""
     for node in reversed(enclosing(loc)):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -189,6 +189,9 @@ def lists_agree(found: blocks.BlockMap) -> None:
                 assert row == sorted(row)
                 made[at][row] = True
             assert np.array_equal(made, dense == kind)
+    packed = blocks.Runs.unpack(found.runs.pack(), found.runs.groups, found.runs.rows, found.runs.width)
+    assert np.array_equal(packed.dense(), found.runs.dense())
+    assert np.array_equal(blocks.Runs.of_dense(found.runs.dense()).start, found.runs.start)
     for tile in ((1, 1), (2, 3), (7, 5)):
         counted = found.runs.tiles(*tile)
         for kind in range(3):

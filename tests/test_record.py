@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cute_lab import block_summary
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.record import (
     BlockSummary,
@@ -27,6 +28,7 @@ from cute_lab.record import (
     load,
     to_json,
 )
+from cute_lab.runs import Runs
 from example_record import EXAMPLE, STORED, build_example
 
 
@@ -132,14 +134,45 @@ def test_a_record_that_could_not_be_read_is_not_written() -> None:
         to_json(wrong)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 3, 5, 7), (1, 1, 300, 280), (1, 2, 4, 0)])
-def test_block_maps_survive_packing(shape: tuple[int, int, int, int]) -> None:
+SHAPES = ((1, 1, 1, 1), (2, 3, 5, 7), (1, 1, 300, 280))
+
+
+@pytest.mark.parametrize(("shape", "by_block"), [*((s, 1 << 20) for s in (*SHAPES, (1, 2, 4, 0))), *((s, -1) for s in SHAPES)])
+def test_block_maps_survive_packing(shape: tuple[int, int, int, int], by_block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_summary, "BY_BLOCK", by_block)
     kinds = np.random.default_rng(1).integers(0, 3, shape).astype(np.uint8)
     sizes = {"block_q": 128, "block_kv": 64, "kept_cells": 1, "total_cells": 4}
     packed = BlockSummary.from_kinds(kinds, **sizes, seconds=0.0)
     assert np.array_equal(packed.kinds(), kinds)
     assert (packed.empty, packed.partial, packed.full) == tuple((kinds == kind).sum() for kind in range(3))
     assert packed.kept == 0.25
+
+
+KINDS = ("<i4", "<i4", "u1")
+RUNS = {
+    "fewer rows": lambda counts, start, kind: (counts[:-1], start, kind),
+    "fewer runs": lambda counts, start, kind: (counts, start[:-1], kind),
+    "a row without runs": lambda counts, start, kind: (np.concatenate([[0], counts[1:]]), start[int(counts[0]) :], kind[int(counts[0]) :]),
+    "a run outside": lambda counts, start, kind: (counts, start + 9 * (np.arange(len(start)) == 1), kind),
+    "runs out of order": lambda counts, start, kind: (counts, start - 3 * (np.arange(len(start)) == 1), kind),
+    "a row that starts late": lambda counts, start, kind: (counts, start + (np.arange(len(start)) == 0), kind),
+    "another kind": lambda counts, start, kind: (counts, start, kind + 1),
+    "no kinds": lambda counts, start, kind: (counts, start, kind[:0]),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_that_are_no_map_are_refused(name: str) -> None:
+    import zlib
+
+    runs = Runs.of_dense(np.array([[[0, 1, 2, 2], [0, 0, 1, 2], [0, 0, 0, 1]]], np.uint8))
+    raw = zlib.decompress(runs.pack())
+    ends = 12, 12 + 4 * len(runs.start)  # three rows' counts, then the starts, then the kinds
+    parts = [np.frombuffer(x, kind) for x, kind in zip((raw[: ends[0]], raw[ends[0] : ends[1]], raw[ends[1] :]), KINDS, strict=True)]
+    changed = RUNS[name](*parts)
+    data = zlib.compress(b"".join(x.astype(kind).tobytes() for x, kind in zip(changed, KINDS, strict=True)))
+    with pytest.raises(ValueError, match="the block map's"):
+        Runs.unpack(data, 1, 3, 4)
 
 
 def test_the_first_block_is_in_the_low_bits() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from cute_lab.picture import block_png
 from cute_lab.quantities import number
 from cute_lab.record import BlockSummary, Record
+from cute_lab.runs import EMPTY, FULL
 from cute_lab.views import Bundle, View
 from cute_lab.views._text import Lines, clean, page
 from cute_lab.views._words import no_blocks
@@ -28,13 +29,10 @@ def render(record: Record) -> Bundle:
 
 def _characters(blocks: BlockSummary) -> list[str]:
     """The first map; a character stands for one block or for several."""
-    kinds = blocks.kinds()[0, 0]
-    steps = (-(-kinds.shape[0] // HEIGHT), -(-kinds.shape[1] // WIDTH))
-    low, high = kinds, kinds
-    for axis, step in enumerate(steps):
-        edges = np.arange(0, kinds.shape[axis], step)
-        low, high = np.minimum.reduceat(low, edges, axis=axis), np.maximum.reduceat(high, edges, axis=axis)
-    drawn = np.where(high == 0, "·", np.where(low == 2, "█", "▒"))
+    steps = (-(-blocks.nq // HEIGHT), -(-blocks.nkv // WIDTH))
+    counts = blocks.runs.chosen([0]).tiles(*steps)[:, 0]
+    total = counts.sum(0)
+    drawn = np.where(counts[EMPTY] == total, "·", np.where(counts[FULL] == total, "█", "▒"))
     others = blocks.Bm * blocks.Hm - 1
     more = f"; {number(others)} more maps differ by batch or head" if others else ""
     return ["".join(row) for row in drawn] + [f"q runs down, kv across: █ full  ▒ partial or mixed  · empty{more}"]
