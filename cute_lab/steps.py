@@ -19,7 +19,7 @@ from cute_lab.views._words import NO_MASK, architecture, register_words
 from cute_lab.views.summary import check_lines, mask_words
 
 HEAD_DIMENSIONS = (64, 96, 128, 192, 256)
-SHORTEST, LONGEST, MOST_HEADS = 7, 17, 128  # Sq from 2**7 to 2**17
+SHORTEST, LONGEST, MOST_HEADS = 7, 20, 128  # Sq from 2**7 to 2**20
 NOT_COMPILED = "⚙ No machine code {why} yet: Compile makes it, with no GPU."
 NOT_HERE = "⏱ no GPU here: not timed"
 SAME = "; the machine code above does not change with this parameter"

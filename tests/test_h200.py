@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from corpus import cases
-from cute_lab import suite, throughput
+from cute_lab import suite, targets, throughput
 from cute_lab.suite_record import SuiteRecord, load
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "tests" / "records"
 sys.path.insert(0, str(ROOT / "tools"))
+import gpu_blocks  # noqa: E402
 import throughput_docs  # noqa: E402
 
 WHOLE = ("h200_mha_d128", "h200_gqa_d128", "h200_mha_d64", "h200_2k_32k")  # every variant, forward and backward
@@ -95,6 +96,19 @@ def test_the_corpus_passes_forward_and_backward() -> None:
     stored = json.loads((RECORDS / "h200_corpus.json").read_text())["cases"]
     assert set(stored) == {make.__name__ for make in cases.ALL if (case := make()).kind == "valid" and case.Sq <= 4096}
     assert all(run["ok"] and len(run["errors"]) == 4 for row in stored.values() for run in row.values())
+
+
+def test_block_lists_of_every_legal_geometry_are_taken() -> None:
+    found = json.loads((RECORDS / "h200_blocks.json").read_text())
+    wanted = set(gpu_blocks.geometries(targets.target_named(found["target"])))
+    assert {(r["direction"], r["D"], tuple(r["block"])) for r in found["geometries"]} == wanted
+    assert all(r["ok"] and len(r["errors"]) == (1 if r["direction"] == "forward" else 3) for r in found["geometries"])
+
+
+def test_a_million_tokens_forward_and_backward() -> None:
+    found = json.loads((RECORDS / "h200_blocks.json").read_text())["million"]
+    assert {name.split()[0] for name in found["errors"]} == {"out", "dq", "dk", "dv"}
+    assert found["ok"] and all(e["error"] <= e["limit"] for e in found["errors"].values())
 
 
 def test_a_slider_compiles_nothing_and_edits_are_never_stale() -> None:
