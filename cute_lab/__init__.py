@@ -28,6 +28,8 @@ flow, each imports only from those above it (a test reads this list):
     views           one file per view: record -> Markdown, text, PNG
     display         record + views -> MIME bundles in the notebook
     sliders         a number with a range that a person moves
+    document_masks  masks that keep every document to itself
+    lengths         lengths of real documents -> packed sequences and their masks
     usercode        the user's text: what stands at a place
     capture         what a mod captures
     freshness       what a mod's result depends on, as one value
@@ -57,6 +59,8 @@ flow, each imports only from those above it (a test reads this list):
     packed          the mask in words of 32 keys, for SM100
     host_kernels    loops that run generated functions on the CPU
     host            generated CuTeDSL -> values, on the CPU
+    extremes        the least and greatest value of a captured tensor over boxes of its indices
+    classify        which blocks are full, partial, empty: by bounds, else by running them
     check           reads out of bounds and divisions by zero, found before they happen
     generated       a program's functions, run with every index checked
     applied         the generated functions over the score matrix
@@ -65,8 +69,6 @@ flow, each imports only from those above it (a test reads this list):
     verify          generated code against the reference
     conform_kernels  the generated functions as a kernel: a thread a vector
     conform         every vector width, on a GPU or the CPU, against the reference
-    extremes        the least and greatest value of a captured tensor over boxes of its indices
-    classify        which blocks are full, partial, empty: by bounds, else by running them
     blocks          the mask's block map
     maps            the block map of a lab
     attend          attention on the CPU with the generated code
@@ -89,6 +91,8 @@ flow, each imports only from those above it (a test reads this list):
     stages          the other views of a mod: torch's graph, Inductor's code
     advice          what a person should know before compiling
     reports         Lab -> Record
+    orders          orders of an image's tokens
+    inspector       what a mask costs, and what would make it cheaper
     lab             the Lab: one variant and its verbs
     measure         one variant at one shape, on the GPU: checked, round by round
     progress        what is running and how long is left
@@ -116,16 +120,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cute_lab.errors import CuteLabError
     from cute_lab.lab import Lab, attention
+    from cute_lab.lengths import documents
     from cute_lab.magic import load_ipython_extension, unload_ipython_extension
     from cute_lab.sliders import slider
     from cute_lab.suite_record import load
 
 __version__ = "0.1.0"
-__all__ = ["CuteLabError", "Lab", "__version__", "attention", "load", "load_ipython_extension", "slider", "unload_ipython_extension"]
+__all__ = [
+    "CuteLabError",
+    "Lab",
+    "__version__",
+    "attention",
+    "documents",
+    "load",
+    "load_ipython_extension",
+    "slider",
+    "unload_ipython_extension",
+]
 _HOME = {
     "CuteLabError": "errors",
     "Lab": "lab",
     "attention": "lab",
+    "documents": "lengths",
     "load": "suite_record",
     "load_ipython_extension": "magic",
     "slider": "sliders",

@@ -145,9 +145,9 @@ class BlockMap:
 
     def __str__(self) -> str:
         return (
-            f"{self.runs.rows} x {self.runs.width} blocks of {self.block[0]} x {self.block[1]}"
+            f"{self.runs.rows:,} x {self.runs.width:,} blocks of {self.block[0]} x {self.block[1]}"
             + (f", {self.Bm} batch entries, {self.Hm} heads" if self.Bm * self.Hm > 1 else "")
-            + f": {self.full} full, {self.partial} partial, {self.empty} empty ({100 * self.sparsity:.1f} % skipped)"
+            + f": {self.full:,} full, {self.partial:,} partial, {self.empty:,} empty ({100 * self.sparsity:.1f} % skipped)"
         )
 
 

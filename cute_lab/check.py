@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from cute_lab import cutedsl, host
+from cute_lab.classify import Classifier
 from cute_lab.errors import CuteLabError, IndexOutOfRange, UserCodeError
 from cute_lab.evaluate import Inputs, Ranges, bounds, evaluate, positions
 from cute_lab.ir import Graph, Node, Program, const, node, toposort
 from cute_lab.ops import OPS
 from cute_lab.record import Shape
+from cute_lab.runs import EMPTY
 
-FULL_CHECK = 1 << 24  # positions that are looked at before a variant is taken; more are sampled by `verify`
+FULL_CHECK = 1 << 24  # positions that are looked at one by one before a variant is taken; of more, those that intervals leave open
+SEARCHED = (128, 128)  # positions that are looked at together then
+MOST = 1 << 15  # such blocks at most, half a second of work; `verify` samples the rest
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,8 @@ def hazards(graph: Graph, program: Program, shape: Shape) -> list[Hazard]:
     return found
 
 
-def guard(graph: Graph, found: Sequence[Hazard]) -> Node:
-    """True where any hazard strikes; it can be evaluated anywhere."""
+def guard(graph: Graph, found: Sequence[Hazard], wanted: Sequence[Hazard] | None = None) -> Node:
+    """True where any hazard (of the `wanted` ones) strikes; it can be evaluated anywhere."""
     by_user: dict[Node, list[Hazard]] = {}
     for hazard in found:
         by_user.setdefault(hazard.user, []).append(hazard)
@@ -90,7 +95,8 @@ def guard(graph: Graph, found: Sequence[Hazard]) -> Node:
             for place, a in enumerate(n.args):
                 if a is hazard.operand and (hazard.dim is None or hazard.dim == place):
                     value = done[wide_index(a)] if hazard.dim is not None else args[place]
-                    flags.append(hazard.bad(value))
+                    if wanted is None or hazard in wanted:
+                        flags.append(hazard.bad(value))
                     args[place] = node("cast", "i32", (hazard.safe(value),)) if value.dtype != a.dtype else hazard.safe(value)
         if tuple(args) == n.args:
             done[n] = n
@@ -108,12 +114,20 @@ def inputs_of(n: Node) -> set[str]:
     return {str(x.attr) for x in toposort(n) if x.op == "input"}
 
 
-def strike(graph: Graph, program: Program, shape: Shape, rows: torch.Tensor, kv: torch.Tensor, scores: torch.Tensor | None) -> None:
-    """Raises for the first position (in row order) of the given ones where an index or divisor is illegal."""
+def strike(
+    graph: Graph,
+    program: Program,
+    shape: Shape,
+    rows: torch.Tensor,
+    kv: torch.Tensor,
+    scores: torch.Tensor | None,
+    wanted: Sequence[Hazard] | None = None,
+) -> None:
+    """Raises for the first position (in row order) of the given ones where an index or divisor (of the `wanted`) is illegal."""
     found = hazards(graph, program, shape)
     if not found:
         return
-    flag = guard(graph, found)
+    flag = guard(graph, found, wanted)
     if flag.is_const and not flag.attr:
         return
     if {"score", "grad"} & inputs_of(flag):
@@ -207,10 +221,33 @@ def domain(flag_inputs: set[str], shape: Shape) -> tuple[torch.Tensor, torch.Ten
 
 
 def program(p: Program, shape: Shape) -> None:
-    """Looks at every position that matters, before the variant is used; what depends on scores is looked at with the scores."""
+    """Looks at every position that matters, before the variant is used; what depends on scores is looked at with the scores.
+
+    Each hazard by itself: what reads only the row is looked at for all rows, however many keys there are.
+    """
     for graph in p.graphs().values():
         found = hazards(graph, p, shape)
-        if found:
-            where = domain(inputs_of(guard(graph, found)), shape)
+        for hazard in found:
+            flag = guard(graph, found, [hazard])
+            read = inputs_of(flag)
+            where = domain(read, shape)
             if where is not None:
-                strike(graph, p, shape, *where, None)
+                strike(graph, p, shape, *where, None, [hazard])
+            elif not {"score", "grad"} & read:
+                far(graph, p, shape, flag, hazard)
+
+
+def far(graph: Graph, p: Program, shape: Shape, flag: Node, hazard: Hazard) -> None:
+    """Too many positions to look at: the flag is a mask, and a block of it that is not empty holds an illegal read."""
+    text = cutedsl.emit(Program(mask=Graph("mask", flag), tables=p.tables, scalars=p.scalars)).text
+    read = inputs_of(flag)
+    batches, heads = shape.B if "b" in read else 1, shape.H if "h" in read else 1
+    search = Classifier(Program(mask=Graph("mask", flag), tables=p.tables, scalars=p.scalars), text, shape, SEARCHED, batches, heads, MOST)
+    boxes = search.boxes()
+    hit = boxes.where(boxes.kind != EMPTY)
+    if len(hit.i):
+        first = int(np.lexsort((hit.j, hit.i, hit.group))[0])
+        at = [int(x[first]) for x in (hit.group, hit.i, hit.j)]
+        q, kv = ((n * size, min((n + 1) * size, end)) for n, size, end in zip(at[1:], SEARCHED, (shape.Sq, shape.Skv), strict=True))
+        rows = host.grid_rows([at[0] // heads], [at[0] % heads], range(*q))
+        strike(graph, p, shape, rows, torch.arange(*kv, dtype=torch.int32), None, [hazard])

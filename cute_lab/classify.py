@@ -64,6 +64,7 @@ class Classifier:
     block: tuple[int, int]
     batches: int = 1
     heads: int = 1
+    most: int | None = None  # blocks to run; what is beyond is taken for empty
     bounded: int = 0  # squares that were bounded by intervals
     asked: int = 0  # blocks whose cells were run
     _extremes: dict[int, Extremes] = field(default_factory=dict)
@@ -134,10 +135,15 @@ class Classifier:
 
     def run_blocks(self, squares: Squares) -> NDArray[np.uint8]:
         """The kinds of single blocks, by running them."""
+        if self.most is not None:
+            asked = len(squares[0])
+            squares = _taken(squares, slice(max(0, self.most - self.asked)))
+            rest = np.full(asked - len(squares[0]), EMPTY, np.uint8)
         self.asked += len(squares[0])
         kept = self.counted(squares, exact=False)
         tall, wide = self.cells(Boxes(*squares, np.ones(len(squares[0]), np.int32), np.zeros(0, np.uint8)))
-        return np.where(kept == 0, EMPTY, np.where(kept == tall * wide, FULL, PARTIAL)).astype(np.uint8)
+        kinds = np.where(kept == 0, EMPTY, np.where(kept == tall * wide, FULL, PARTIAL)).astype(np.uint8)
+        return kinds if self.most is None else np.concatenate([kinds, rest])
 
     def cells(self, boxes: Boxes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Rows and keys of every box, as far as there are tokens."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cute_lab import advice, applied, build, check, cutedsl, maps, packed, reports, shapes, sparse, stages, targets, verify
+from cute_lab import advice, applied, build, check, cutedsl, inspector, maps, packed, reports, shapes, sparse, stages, targets, verify
 from cute_lab.blocks import BlockMap
 from cute_lab.capture import Mod, Number
 from cute_lab.errors import MissingMod, OptionError
@@ -87,20 +87,14 @@ class Lab:
         self.block, self.fast_math, self.name, self.cell = block, fast_math, name, cell
         self.given = dict(params)
         self.live = Live(score_mod, mask_mod, shape, self.given, fast_math)
-        check.program(self._fresh(), shape)
+        check.program(self.program, shape)
 
     @property
     def traced(self) -> Traced:
         """The trace of what the captures hold now."""
         return self.live.now()
 
-    @property
-    def _target(self) -> str:
-        return (self.targets or DEFAULT_TARGETS)[0]
-
-    def _fresh(self) -> Program:
-        """The program for what the captures hold now."""
-        return self.live.now().program
+    _target = property(lambda self: str((self.targets or DEFAULT_TARGETS)[0]))
 
     @property
     def mods(self) -> dict[str, Mod]:
@@ -116,11 +110,12 @@ class Lab:
 
     @property
     def program(self) -> Program:
+        """The program for what the captures hold now."""
         return self.traced.program
 
     @property
     def emitted(self) -> cutedsl.Source:
-        return self._emit(self._fresh())
+        return self._emit(self.program)
 
     def _emit(self, program: Program) -> cutedsl.Source:
         extra = {} if program.mask is None else packed.functions(program)
@@ -134,7 +129,7 @@ class Lab:
     @property
     def graph(self) -> Program:
         """The typed IR; print it."""
-        return self._fresh()
+        return self.program
 
     @property
     def fx(self) -> str:
@@ -172,7 +167,7 @@ class Lab:
     # -- running the generated code on the CPU --------------------------------------------------------------------------
     def generated(self) -> Generated:
         """The generated functions for what the captures hold now."""
-        return Generated.of(self._fresh(), self.shape, self.fast_math)
+        return Generated.of(self.program, self.shape, self.fast_math)
 
     def apply_score(self, scores: torch.Tensor) -> torch.Tensor:
         """score_mod over float32 [B, H, Sq, Skv] by running the generated CuTeDSL; without a score_mod, the scores."""
@@ -236,7 +231,7 @@ class Lab:
     # -- proof, blocks, machine code ------------------------------------------------------------------------------------
     def verify(self) -> verify.Verification:
         """The generated code, run on the against torch's eager evaluation: every position of small grids, else a sample."""
-        program = self._fresh()
+        program = self.program
         check.program(program, self.shape)
         return verify.verify(program, cutedsl.emit(program, fast=self.fast_math).text, self.mods, self.shape)
 
@@ -256,6 +251,10 @@ class Lab:
         """FlashAttention-4's block lists, (forward, backward), made on the device; GeometryError where no kernel takes any."""
         return sparse.tensors(self, device, target or self._target, deterministic)
 
+    def inspect(self, target: str | None = None, compile: bool = False) -> inspector.Inspection:
+        """What the mask costs and what would make it cheaper; `compile` predicts shares of time where nothing is compiled yet."""
+        return inspector.inspect(self, target or self._target, compile)
+
     def advice(self, target: str | None = None, direction: str = "forward") -> list[targets.Advice]:
         """Before compiling: what this target refuses or what costs time, each with the fix."""
         return advice.for_target(self, target or self._target, direction)
@@ -273,7 +272,7 @@ class Lab:
         return build.compile_kernel(self.spec(name, direction), name, direction, timeout=timeout, force=force)
 
     def spec(self, target: str, direction: str = "forward") -> build.KernelSpec:
-        return reports.spec(self._fresh(), self.shape, targets.target_named(target), direction, self.block, self.fast_math)
+        return reports.spec(self.program, self.shape, targets.target_named(target), direction, self.block, self.fast_math)
 
     # -- the record -------------------------------------------------------------------------------------------------------
     def record(self, targets: Sequence[str] | None = None, backward: bool = False) -> Record:

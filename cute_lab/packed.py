@@ -38,7 +38,7 @@ class Form:
                 f", {len(self.uniform)} row conditions" if self.uniform else ""
             )
         what = [graph.origin[n].snippet for n in self.lanes if n in graph.origin]
-        return "per lane: " + "; ".join(f"`{w}`" for w in dict.fromkeys(what))
+        return "per lane" + "".join(f"{', ' if i else ': '}`{w}`" for i, w in enumerate(dict.fromkeys(filter(None, what))))
 
 
 def depends(n: Node) -> bool:

@@ -64,7 +64,7 @@ def test_records_views_and_options_need_no_torch() -> None:
 
 
 def test_the_public_names_are_exact() -> None:
-    names = "CuteLabError Lab __version__ attention load load_ipython_extension slider unload_ipython_extension"
+    names = "CuteLabError Lab __version__ attention documents load load_ipython_extension slider unload_ipython_extension"
     assert cute_lab.__all__ == names.split()
     assert all(getattr(cute_lab, name) is not None for name in cute_lab.__all__)
     assert set(cute_lab.__all__) <= set(dir(cute_lab))
