@@ -138,7 +138,11 @@ def bench(given: argparse.Namespace) -> None:
         Path(given.out).open("a").close()  # an unwritable file is found now, not after the first hour
     words = [word for word in sys.argv[1:] if word != given.out]
     command = shlex.join(["python", "-m", "cute_lab", *(word for word in words if word != "--out")])
-    found = suite.run(chosen, given.device, given.seed, command, save=given.out)
+    try:
+        found = suite.run(chosen, given.device, given.seed, command, save=given.out)
+    finally:
+        if given.out and not Path(given.out).stat().st_size:
+            Path(given.out).unlink()  # nothing was measured: no file that looks like a record
     print(f"\n{suite_table.plain(found.records)}")
     if given.out:
         print(f"\n{given.out}: python -m cute_lab show {given.out}, or cute_lab.load({given.out!r}) in a notebook")

@@ -280,7 +280,7 @@ def options(lab: Lab, found: BlockMap, target: str) -> Iterator[Option]:
         yield Option("+1 token", 0, 0, 0, f"a captured tensor ends there: {error.summary}")
     for block in other_blocks(lab, target, found.block):
         other = lab.blocks(block)
-        yield Option(f"{block[0]} x {block[1]}", other.kept_cells, issued(other), now)
+        yield Option(f"{block[0]}×{block[1]}", other.kept_cells, issued(other), now)
     for name, order in orders.of(lab):
         other = orders.reordered(lab, order).blocks(found.block)
         yield Option(name, other.kept_cells, issued(other), now)

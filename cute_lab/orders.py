@@ -47,7 +47,7 @@ def of(lab: Lab) -> Iterator[tuple[str, torch.Tensor]]:
         height = lab.shape.Sq // width
         for rows, columns in TILES:
             if height % rows == 0 and width % columns == 0:
-                yield f"tiles {rows} x {columns}", tiled(height, width, rows, columns)
+                yield f"tiles {rows}×{columns}", tiled(height, width, rows, columns)
         if height & (height - 1) == 0 and width & (width - 1) == 0:
             yield "Morton", morton(height, width)
 

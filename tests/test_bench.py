@@ -799,7 +799,7 @@ def test_to_show_a_record_needs_no_torch(shown: tuple[Path, str, list[str]]) -> 
     assert shown[2][-1] == "False"
 
 
-def test_no_gpu_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_gpu_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     monkeypatch.setattr(device, "available", lambda: False)
     assert main(["bench", "hopper"]) == 1
     shown = capsys.readouterr()
@@ -807,6 +807,8 @@ def test_no_gpu_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert "Traceback" not in shown.err
     assert main(["bench", "no-such-suite"]) == 1
     assert "there is no suite 'no-such-suite'" in capsys.readouterr().err
+    assert main(["bench", "hopper", "--out", str(tmp_path / "none.json")]) == 1
+    assert list(tmp_path.iterdir()) == []  # no file that looks like a record
 
 
 # -- small things ---------------------------------------------------------------------------------------------------------
@@ -856,7 +858,7 @@ def test_stop_of_a_real_run() -> None:
         pressed.append(time.monotonic())
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    timer = threading.Timer(2.0, press)
+    timer = threading.Timer(4.0, press)  # the first round is over, on a busy machine too
     timer.daemon = True
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

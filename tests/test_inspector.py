@@ -105,10 +105,10 @@ def test_which_maps_there_are() -> None:
 def test_other_blocks_and_one_more_token() -> None:
     lab = lab_of(lambda b, h, q, k: q >= k)
     options = {o.what: o for o in lab.inspect().options}
-    assert list(options) == ["+1 token", "64 x 32", "64 x 128", "128 x 32"]
+    assert list(options) == ["+1 token", "64×32", "64×128", "128×32"]
     for what, option in options.items():
         if what != "+1 token":
-            q, kv = map(int, what.split(" x "))
+            q, kv = map(int, what.split("×"))
             assert option.issued == 6 * q * kv * int((lab.blocks((q, kv)).kinds > 0).sum())
     assert options["+1 token"].note == "9 more blocks are issued"
     assert "captured tensor ends there" in lab_of(documents).inspect().options[0].note
@@ -117,16 +117,16 @@ def test_other_blocks_and_one_more_token() -> None:
 def test_orders_of_an_image() -> None:
     lab = lab_of(image, Sq=32 * WIDTH)
     found = dict(orders.of(lab))
-    assert list(found) == ["tiles 8 x 16", "tiles 16 x 8", "Morton"]
+    assert list(found) == ["tiles 8×16", "tiles 16×8", "Morton"]
     dense = lab.apply_mask()[0, 0]
     for name, order in found.items():
         assert sorted(order.tolist()) == list(range(32 * WIDTH))
         again = orders.reordered(lab, order)
         assert torch.equal(again.apply_mask()[0, 0], dense[order.long()][:, order.long()]), name
-    assert found["tiles 8 x 16"][:17].tolist() == [*range(16), WIDTH]
+    assert found["tiles 8×16"][:17].tolist() == [*range(16), WIDTH]
     assert found["Morton"][:8].tolist() == [0, 1, WIDTH, WIDTH + 1, 2, 3, WIDTH + 2, WIDTH + 3]
     words = str(lab.inspect())
-    assert "tiles 8 x 16" in words and "Morton" in words
+    assert "tiles 8×16" in words and "Morton" in words
 
 
 def test_morton_of_oblong_images() -> None:
