@@ -162,8 +162,11 @@ def unmasked(shape: Shape, block: tuple[int, int], mask_mod: Mod) -> BlockMap:
 
 def _ordered(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Per row the number of blocks, and all block indices with the present ones first (torch's own order)."""
-    ones = dense.to(torch.int32)
-    return ones.sum(-1).to(torch.int32), torch.argsort(ones, dim=-1, descending=True, stable=True).to(torch.int32)
+    column = torch.arange(dense.shape[-1]).expand(dense.shape)
+    present = dense.cumsum(-1)
+    place = torch.where(dense, present - 1, present[..., -1:] + column - present)
+    indices = torch.empty(dense.shape, dtype=torch.int32).scatter_(-1, place, column.to(torch.int32))
+    return present[..., -1].to(torch.int32), indices
 
 
 def classify(program: Program, text: str, shape: Shape, block: tuple[int, int], mask_mod: Mod) -> BlockMap:

@@ -101,9 +101,9 @@ class Classifier:
             kinds = self.decide(squares, side)
             self.bounded += len(kinds)
             known = kinds != PARTIAL
-            hopeless = len(kinds) >= ENOUGH and known.mean() < HOPELESS
             parts.append(_boxes(_taken(squares, known), side, kinds[known]))
             squares = _taken(squares, ~known)
+            hopeless = len(kinds) >= ENOUGH and known.mean() < HOPELESS and self.is_hopeless(squares, side)
         if side == 1:
             parts.append(_boxes(squares, 1, self.run_blocks(squares)))
             return
@@ -111,6 +111,16 @@ class Classifier:
         per = max(1, CHUNK // (by * by))
         for at in range(0, len(squares[0]), per):
             self.level(self.split(_taken(squares, slice(at, at + per)), side, by), side // by, parts, hopeless)
+
+    def is_hopeless(self, squares: Squares, side: int) -> bool:
+        """Would intervals decide next to no single block of these squares? A periodic mask is decided at last, below its period."""
+        dice = np.random.default_rng(0)
+        some = _taken(squares, dice.choice(len(squares[0]), min(ENOUGH, len(squares[0])), replace=False))
+        i, j = (first + dice.integers(0, side, len(first), dtype=np.int32) for first in some[1:])
+        nq, nkv = self.extent
+        sample = _taken((some[0], i, j), (i < nq) & (j < nkv))
+        self.bounded += len(sample[0])
+        return bool((self.decide(sample, 1) != PARTIAL).mean() < HOPELESS) if len(sample[0]) else True
 
     def split(self, squares: Squares, side: int, by: int) -> Squares:
         nq, nkv = self.extent

@@ -135,6 +135,14 @@ def test_what_nothing_decides_is_run_at_once() -> None:
     assert found.classifier.bounded < found.classifier.asked / 2
 
 
+def test_a_periodic_mask_is_not_given_up() -> None:
+    """No square larger than its period is decided, and every block is."""
+    lab = cute_lab.attention(mask_mod=lambda b, h, q, k: (q // 128 + k // 128) % 2 == 0, H=1, Sq=1 << 14, D=64, target="sm_90a")
+    found = lab.blocks(128)
+    assert found.classifier is not None
+    assert (found.full, found.empty, found.classifier.asked) == (1 << 13, 1 << 13, 0)
+
+
 @pytest.mark.parametrize("cell", [True, False])
 def test_one_cell_makes_a_block_partial(cell: bool) -> None:
     """Whichever it is, the last of its block too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from cute_lab.ops import bits
 from cute_lab.ops import interval as iv
 from cute_lab.ops.op import Op
 
@@ -103,7 +104,7 @@ OPS = (
         "same",
         torch.bitwise_and,
         "({0} & {1})",
-        iv.bits_and,
+        bits.bits_and,
         {"bitwise_and.Tensor": "same", "bitwise_and.Scalar": "same", "logical_and.default": "logical"},
     ),
     Op(
@@ -112,7 +113,7 @@ OPS = (
         "same",
         torch.bitwise_or,
         "({0} | {1})",
-        iv.bits_or,
+        bits.bits_or,
         {"bitwise_or.Tensor": "same", "bitwise_or.Scalar": "same", "logical_or.default": "logical"},
     ),
     Op(
@@ -121,7 +122,7 @@ OPS = (
         "same",
         torch.bitwise_xor,
         "({0} ^ {1})",
-        iv.bits_xor,
+        bits.bits_xor,
         {"bitwise_xor.Tensor": "same", "bitwise_xor.Scalar": "same", "logical_xor.default": "logical"},
     ),
     # `~` on a vector of i1 is refused, on integers it gives a raw vector
@@ -131,10 +132,10 @@ OPS = (
         "same",
         torch.bitwise_not,
         {"bool": "({0} == False)", "int": "({0} ^ -1)"},
-        iv.bits_not,
+        bits.bits_not,
         {"bitwise_not.default": "same", "logical_not.default": "logical"},
     ),
     # `<<` on vectors gives a raw vector; lowering guards counts outside 0..bits-1
-    Op("shl", ("int",), "same", torch.bitwise_left_shift, "{0}.apply_op(operator.lshift, {1})", iv.shift_left, {}, vector=True),
-    Op("shr", ("int",), "same", torch.bitwise_right_shift, "{0}.apply_op(operator.rshift, {1})", iv.shift_right, {}, vector=True),
+    Op("shl", ("int",), "same", torch.bitwise_left_shift, "{0}.apply_op(operator.lshift, {1})", bits.shift_left, {}, vector=True),
+    Op("shr", ("int",), "same", torch.bitwise_right_shift, "{0}.apply_op(operator.rshift, {1})", bits.shift_right, {}, vector=True),
 )
