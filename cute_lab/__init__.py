@@ -92,6 +92,7 @@ flow, each imports only from those above it (a test reads this list):
     advice          what a person should know before compiling
     reports         Lab -> Record
     orders          orders of an image's tokens
+    offsets         document ids -> offsets
     inspector       what a mask costs, and what would make it cheaper
     lab             the Lab: one variant and its verbs
     measure         one variant at one shape, on the GPU: checked, round by round

@@ -194,13 +194,11 @@ def classify(program: Program, text: str, shape: Shape, block: tuple[int, int], 
 
 def _needed(runs: Runs, batches: int, heads: int) -> tuple[int, int]:
     """How many batch entries and heads have blocks of their own: a mask may read them, and its blocks be the same for all."""
-    lengths = np.diff(runs.offsets).reshape(batches, heads, -1)
-    each = np.diff(runs.offsets[:: runs.rows])
-    if not (each == each[0]).all():
-        same_b = same_h = False
-        parts = [lengths]
-    else:
-        parts = [lengths, *(x.reshape(batches, heads, -1) for x in (runs.start, runs.kind))]
-        same_b = all(bool((x == x[:1]).all()) for x in parts)
-        same_h = all(bool((x == x[:, :1]).all()) for x in parts)
+    lengths = np.diff(runs.offsets)
+    maps = []
+    for m in range(batches * heads):
+        rows, part = slice(m * runs.rows, (m + 1) * runs.rows), slice(*(int(runs.offsets[r * runs.rows]) for r in (m, m + 1)))
+        maps.append((lengths[rows].tobytes(), runs.start[part].tobytes(), runs.kind[part].tobytes()))
+    same_b = all(maps[m] == maps[m % heads] for m in range(len(maps)))
+    same_h = all(maps[m] == maps[m - m % heads] for m in range(len(maps)))
     return (1 if same_b else batches), (1 if same_h else heads)

@@ -22,7 +22,7 @@ from cute_lab.runs import EMPTY
 
 FULL_CHECK = 1 << 24  # positions that are looked at one by one before a variant is taken; of more, those that intervals leave open
 SEARCHED = (128, 128)  # positions that are looked at together then
-MOST = 1 << 15  # such blocks at most, half a second of work; `verify` samples the rest
+MOST = 1 << 15  # such blocks at most, half a second of work: beyond, only what `verify` samples is known
 
 
 @dataclass(frozen=True)

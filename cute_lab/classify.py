@@ -97,6 +97,9 @@ class Classifier:
             for at in range(0, len(squares[0]), CHUNK):
                 self.level(_taken(squares, slice(at, at + CHUNK)), side, parts, hopeless)
             return
+        if self.most is not None and self.asked >= self.most:
+            parts.append(_boxes(squares, side, np.full(len(squares[0]), EMPTY, np.uint8)))
+            return
         if not hopeless:
             kinds = self.decide(squares, side)
             self.bounded += len(kinds)
@@ -178,7 +181,8 @@ class Classifier:
         at = torch.from_numpy(np.stack([group // self.heads, group % self.heads, i, j], 1).astype(np.int32).reshape(-1))
         i32 = cutlass.Int32
         tables, values = self.program.tables, self.program.scalars
-        fixed = (i32(self.shape.Sq), i32(self.shape.Skv), i32(self.block[0]), i32(self.block[1]), i32(exact))
+        rows, keys = (min(n, tokens) for n, tokens in zip(self.block, (self.shape.Sq, self.shape.Skv), strict=True))
+        fixed = (i32(self.shape.Sq), i32(self.shape.Skv), i32(rows), i32(keys), i32(exact))
         data = [host.dynamic(found), host.dynamic(at), host.captures(tables, values), *fixed]
         key = host.layout_key(tables, values)
         run = host.compiled(host_kernels.count_blocks, self.text, "mask_mod", [*data, i32(0), i32(0)], key, host.MASK_LANES)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from cute_lab import build, orders, packed, reports, targets
+from cute_lab import build, maps, offsets, orders, packed, reports, targets
 from cute_lab.blocks import BlockMap
-from cute_lab.errors import CuteLabError
-from cute_lab.ir import Graph, Node, Program, Table, node, toposort
-from cute_lab.ops import OPS
+from cute_lab.errors import CuteLabError, GeometryError, IndexOutOfRange
+from cute_lab.ir import Graph, Program, node
 from cute_lab.quantities import number, percent
 from cute_lab.runs import FULL, PARTIAL
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 MOST_TASKS = 1 << 18  # CTAs that are scheduled one by one
 LONG = 1 << 16  # tokens from which on keys in blocks of less than NARROW are not tried: the map has a million columns then
 NARROW = 64
-OFFSETS = "`(kv_idx >= first[q_idx]) & (kv_idx < end[q_idx])`"
 
 
 @dataclass(frozen=True)
@@ -123,10 +120,10 @@ class Inspection:
 
 def inspect(lab: Lab, target: str, compiled: bool) -> Inspection:
     """`compiled` compiles what the predictions need (seconds, then cached); else they are made from what the cache has."""
-    found = lab.blocks(lab.block or lab.block_of(target))
+    found = lab.blocks(lab.block or maps.block_for(lab, (target,)))
     costs = Costs(lab, target, compiled)
     masked, dense = costs.of(lab.program), costs.dense()
-    better, rewrite = rewritten(lab.program)
+    better, rewrite = offsets.rewritten(lab.program)
     faster = costs.of(better) if better is not None else None
     partial = masked / dense if masked and dense else 1.0
     form, mask = packed.form(lab.program), lab.program.mask
@@ -173,7 +170,9 @@ def schedule(found: BlockMap, sms: int, partial: float) -> Schedule | None:
         return None
     costs = np.broadcast_to(rows, (s.B, s.H, rows.shape[-1])).reshape(-1)
     ideal = float(costs.sum()) / sms
-    return Schedule(len(costs), sms, max(ideal, 1e-9), _makespan(costs, sms), _makespan(np.sort(costs)[::-1], sms))
+    if not ideal:
+        return None  # nothing is issued
+    return Schedule(len(costs), sms, ideal, _makespan(costs, sms), _makespan(np.sort(costs)[::-1], sms))
 
 
 def _makespan(costs: NDArray[np.float64], sms: int) -> float:
@@ -184,16 +183,14 @@ def _makespan(costs: NDArray[np.float64], sms: int) -> float:
 
 
 def _dependence(lab: Lab, found: BlockMap) -> str:
-    read = [what for what, name in (("batch entry", "b"), ("head", "h")) if lab.program.mask and name in _inputs(lab.program.mask.output)]
+    read = [
+        what for what, name in (("batch entry", "b"), ("head", "h")) if lab.program.mask and name in offsets.inputs(lab.program.mask.output)
+    ]
     if not read:
         return "one for all batch entries and heads: the mask reads neither"
     maps = found.Bm * found.Hm
     where = f"{number(maps)}: the mask reads the {' and the '.join(read)}"
     return f"{where}, and no block depends on it" if maps == 1 else where
-
-
-def _inputs(n: Node) -> set[str]:
-    return {str(x.attr) for x in toposort(n) if x.op == "input"}
 
 
 # -- predictions --------------------------------------------------------------------------------------------------------
@@ -227,47 +224,6 @@ def _share(found: BlockMap, masked: float | None, dense: float | None) -> float 
     return max(0.0, found.partial * (masked - dense) / (found.full * dense + found.partial * masked))
 
 
-def rewritten(program: Program) -> tuple[Program | None, str]:
-    """Document ids -> offsets: `ids[q] == ids[kv]` over a sorted table is a run of keys, from its first to its last."""
-    if program.mask is None:
-        return None, ""
-    tables, changed = list(program.tables), dict[Node, Node]()
-    words = ""
-    for n in toposort(program.mask.output):
-        at = _equal_reads(n, program)
-        if at is None:
-            args = tuple(changed[a] for a in n.args)
-            changed[n] = n if args == n.args else OPS[n.op](*args) if n.op in OPS else node(n.op, n.dtype, args, n.attr)
-            continue
-        table, q, kv = at
-        ids = table.original
-        first = torch.searchsorted(ids.contiguous(), ids.contiguous(), right=False).to(torch.int32)
-        last = torch.searchsorted(ids.contiguous(), ids.contiguous(), right=True).to(torch.int32)
-        reads = []
-        for suffix, values in (("first", first), ("end", last)):
-            reads.append(node("gather", "i32", (q,), len(tables)))
-            tables.append(replace(table, name=f"{table.name}_{suffix}", tensor=values, original=values, dtype="i32", source=None))
-        changed[n] = OPS["and"](OPS["ge"](kv, reads[0]), OPS["lt"](kv, reads[1]))
-        words = f"capture the first key and the end of each row's document instead of `{table.name}`: {OFFSETS}"
-    if not words:
-        return None, ""
-    return Program(program.score, program.score_bwd, Graph("mask", changed[program.mask.output]), tuple(tables), program.scalars), words
-
-
-def _equal_reads(n: Node, program: Program) -> tuple[Table, Node, Node] | None:
-    if n.op != "eq":
-        return None
-    reads = [a.args[0] if a.op == "cast" else a for a in n.args]
-    if any(r.op != "gather" or len(r.args) != 1 for r in reads) or reads[0].attr != reads[1].attr:
-        return None
-    by_input = {name: r.args[0] for r in reads for name in _inputs(r)}
-    table = program.tables[reads[0].attr]
-    x = table.original
-    if set(by_input) != {"q_idx", "kv_idx"} or any(i.op != "input" for i in by_input.values()):
-        return None
-    return (table, by_input["q_idx"], by_input["kv_idx"]) if x.dim() == 1 and bool((x[1:] >= x[:-1]).all()) else None
-
-
 # -- what else there is ---------------------------------------------------------------------------------------------------
 def options(lab: Lab, found: BlockMap, target: str) -> Iterator[Option]:
     """One more token, the other legal blocks of this target, and, for a mask over an image, other orders of its tokens."""
@@ -277,7 +233,8 @@ def options(lab: Lab, found: BlockMap, target: str) -> Iterator[Option]:
         extra = more.full + more.partial - found.full - found.partial
         yield Option("+1 token", more.kept_cells, issued(more), now, f"{number(extra)} more blocks are issued")
     except CuteLabError as error:
-        yield Option("+1 token", 0, 0, 0, f"a captured tensor ends there: {error.summary}")
+        ends = "a captured tensor ends there: " if isinstance(error, IndexOutOfRange) else ""
+        yield Option("+1 token", 0, 0, 0, ends + error.summary)
     for block in other_blocks(lab, target, found.block):
         other = lab.blocks(block)
         yield Option(f"{block[0]}×{block[1]}", other.kept_cells, issued(other), now)
@@ -288,7 +245,10 @@ def options(lab: Lab, found: BlockMap, target: str) -> Iterator[Option]:
 
 def other_blocks(lab: Lab, target: str, used: tuple[int, int]) -> list[tuple[int, int]]:
     s = lab.shape
-    rule = targets.tile_rule(targets.target_named(target), s.D, s.Sq, None, "forward", s.H // s.Hkv)
+    try:
+        rule = targets.tile_rule(targets.target_named(target), s.D, s.Sq, None, "forward", s.H // s.Hkv)
+    except GeometryError:
+        return []  # no kernel, so no blocks either
     found = dict[tuple[int, int], None]()
     for legal in rule.legal:
         widest = min(legal.kv_max, 2 * rule.block[1]) // legal.kv * legal.kv

@@ -237,8 +237,7 @@ class Lab:
 
     def blocks(self, block: tuple[int, int] | int | None = None) -> BlockMap:
         """The mask's block map at `block` (query rows, keys); None takes the first target's kernel's own block."""
-        size = (block, block) if isinstance(block, int) else block or self.block or maps.default_block(self)
-        shapes.block(size)
+        size = shapes.block(self.block or maps.default_block(self) if block is None else block)
         found: BlockMap = self.live.remember(("blocks", size), lambda: maps.of(self, size))
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -68,7 +69,7 @@ class Documents:
         """
         tables = (self.ids, self.starts, self.ends)
         masks = document_masks.one_sequence(*(x[0] for x in tables)) if self.B == 1 else document_masks.batch(*tables)
-        found = masks.get((kind, by))
+        found = masks.get((kind, by)) if isinstance(kind, str) and isinstance(by, str) else None
         if found is None:
             what = f"there is no mask of kind {kind!r} by {by!r}: kind is causal or full, by is starts or ids"
             raise OptionError(what, example="docs.mask('causal', by='starts')")
@@ -96,6 +97,8 @@ def documents(
     rest of a document goes on as a new one (so are rows, laid anew); None the first if it fits in `tokens`, else the second. `batch`
     keeps the first sequences, at most that many. Raises OptionError for what can't be read, is no length, or does not fit.
     """
+    if packed not in (None, True, False) or (packed is not None and not isinstance(packed, bool)):
+        raise OptionError(f"packed must be True, False or None, not {packed!r}", example="packed=True")
     for what, value in (("tokens", tokens), ("batch", batch)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LONGEST):
             raise OptionError(f"{what} must be a positive integer below 2**31, not {value!r}", example=f"{what}=8")
@@ -215,6 +218,13 @@ def _values(source: Any) -> tuple[Array, Array | None]:
     return flat, rows
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file can have
+        return False
+
+
 def _read(path: Path, column: str | None) -> tuple[Array, Array | None]:
     readers: dict[str, Callable[[], Any]] = {
         ".npy": lambda: np.load(path, allow_pickle=False),
@@ -225,13 +235,13 @@ def _read(path: Path, column: str | None) -> tuple[Array, Array | None]:
         ".csv": lambda: _lines(path),
     }
     suffix = path.suffix.lower()
-    if not path.is_file():
+    if not _is_file(path):
         raise OptionError(f"there is no file {str(path)!r}", example="cute_lab.documents('lengths.npy', tokens=4096)")
     if suffix not in readers:
         raise OptionError(f"{path.name} is no file of lengths that can be read", detail=f"Known: {', '.join(readers)}.", example=LIST)
     try:
         found = readers[suffix]()
-    except (OSError, ValueError, EOFError, RuntimeError, LookupError, pickle.PickleError, BadZipFile) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, LookupError, pickle.PickleError, struct.error, BadZipFile) as error:
         said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise OptionError(f"{path.name} can't be read as {suffix}: {said}", example=LIST) from None
     return found if suffix == ".parquet" else _values(found)

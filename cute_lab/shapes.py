@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import operator
+from typing import Any
 
 import torch
 
@@ -76,8 +78,18 @@ def attention_inputs(shape: Shape, q: torch.Tensor, k: torch.Tensor, v: torch.Te
             raise OptionError(f"{name} is on {tensor.device}, q is on {q.device}", example=f"{name} = {name}.to(q.device)")
 
 
-def block(size: tuple[int, int]) -> tuple[int, int]:
-    for what, value in zip(("rows", "keys"), size, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+def block(size: Any) -> tuple[int, int]:
+    """Checked; a number stands for both sides, and any integers will do."""
+    sides = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+    if len(sides) != 2:
+        raise OptionError(f"a block has rows and keys, not {len(sides)} sides", example="block=(128, 128)")
+    found = []
+    for what, value in zip(("rows", "keys"), sides, strict=True):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            number = 0
+        if isinstance(value, bool) or not 0 < number < 1 << 31:
             raise OptionError(f"a block must have a positive number of {what}, not {value!r}", example="block=(128, 128)")
-    return size
+        found.append(number)
+    return found[0], found[1]

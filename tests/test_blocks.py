@@ -158,6 +158,8 @@ def test_one_cell_makes_a_block_partial(cell: bool) -> None:
 def test_heads_with_the_same_blocks_share_a_map() -> None:
     """A mask may read the head, and still no block depends on it: no list per head, which the kernel would not pack."""
     same, own = torch.tensor([5, 5, 5]), torch.tensor([5, 5, 500])
+    both = cute_lab.attention(mask_mod=lambda b, h, q, k: (q + 200 * b >= k) & (same[h] == 5), B=2, H=3, Sq=1024, D=64, target="sm_90a")
+    assert both.blocks(128).kinds.shape[:2] == (2, 1)
     for widths, Hm in ((same, 1), (own, 3)):
         lab = cute_lab.attention(mask_mod=lambda b, h, q, k: (q - k).abs() < widths[h], B=2, H=3, Sq=1024, D=64, target="sm_90a")  # noqa: B023
         found = lab.blocks(128)
@@ -246,6 +248,59 @@ def test_block_of_the_kernel_is_the_default() -> None:
     assert lab.blocks().block == (128, 128)
     assert lab.block_of("sm_100a") == (256, 128)
     assert lab.blocks((256, 128)).kinds.shape == (1, 1, 4, 8)
+
+
+LARGE, SMALL = torch.full((64,), 2**53 + 1), torch.full((64,), 2**50)
+ENDS = torch.full((64,), -(2**63) + 1)
+EXTREME: dict[str, Callable[..., torch.Tensor]] = {
+    "2**53 + 1 is not 2**53": lambda b, h, q, k: (LARGE[q] == 2**53) & (k >= 0),
+    "nor is its negative": lambda b, h, q, k: (-LARGE[q] < -(2**53)) & (k >= 0),
+    "sums beyond 2**53": lambda b, h, q, k: (k.long() + 2**53) > 2**53,
+    "xor of large numbers": lambda b, h, q, k: (SMALL[q] ^ k) > 2**50 - 1,
+    "or of large numbers": lambda b, h, q, k: (SMALL[q] | k) <= 2**50 + 5,
+    "and of large numbers": lambda b, h, q, k: ((LARGE - 1)[q] & (k + 64)) >= 64,
+    "a large remainder": lambda b, h, q, k: ((LARGE - 1)[q] % -3) == 0,
+    "not of a large number": lambda b, h, q, k: ~(LARGE - 1)[q] == -(2**53),
+    "a quotient at the end of int64": lambda b, h, q, k: (ENDS[q] // 2047) >= -4505799724892416,
+    "float16 below its least": lambda b, h, q, k: ((k * 1e-9).half() > 4e-8) & (q >= 0),
+    "float16's least": lambda b, h, q, k: ((k * 1e-9).half().float() == 0) & (q >= 0),
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_numbers_at_the_ends_of_their_dtypes(name: str) -> None:
+    """Against torch, not the generated code: a bound that is too narrow would fold a comparison there too."""
+    lab = cute_lab.attention(mask_mod=EXTREME[name], H=1, Sq=64, D=64, target="sm_90a")
+    kept = torch.stack([EXTREME[name](*(torch.tensor(0, dtype=torch.int32),) * 2, torch.tensor(q, dtype=torch.int32), torch.arange(64, dtype=torch.int32)).expand(64) for q in range(64)])  # fmt: skip  # noqa: E501
+    assert torch.equal(lab.apply_mask()[0, 0], kept)
+    for size in (1, 16):
+        found = lab.blocks(size)
+        cells = kept.view(64 // size, size, 64 // size, size).sum((1, 3))
+        expected = torch.where(cells == 0, 0, torch.where(cells == size * size, 2, 1))
+        assert torch.equal(torch.from_numpy(found.kinds[0, 0]).long(), expected)
+        assert found.kept_cells == int(kept.sum())
+
+
+@pytest.mark.parametrize("block", [2**31 - 1, (1, 2**31 - 1), (2**30, 7), 2**20])
+def test_blocks_beyond_the_sequence(block: int | tuple[int, int]) -> None:
+    lab = cute_lab.attention(mask_mod=lambda b, h, q, k: q >= k, H=1, Sq=300, Skv=70, D=64, target="sm_90a")
+    found = lab.blocks(block)
+    assert found.kept_cells == int(lab.apply_mask().sum())
+    assert found.empty == 0 or found.kinds.shape[2:] == (300, 1)
+
+
+@pytest.mark.parametrize("block", [(128,), (1, 2, 3), (0, 1), "128", 1.5, (True, 1), 2**31, (64, None)])
+def test_what_is_no_block(block: object) -> None:
+    lab = cute_lab.attention(mask_mod=lambda b, h, q, k: q >= k, H=1, Sq=300, D=64, target="sm_90a")
+    with pytest.raises(cute_lab.CuteLabError, match="a block "):
+        lab.blocks(block)  # type: ignore[arg-type]
+    assert str(lab.blocks([np.int64(64), torch.tensor(64)])) == str(lab.blocks(64))  # type: ignore[arg-type]
+
+
+def test_a_block_of_too_many_cells() -> None:
+    lab = cute_lab.attention(mask_mod=lambda b, h, q, k: q >= k, H=1, Sq=65536, D=64, target="sm_90a")
+    with pytest.raises(cute_lab.CuteLabError, match="4,294,967,296 cells"):
+        lab.blocks(65536)
 
 
 def test_a_bad_block_is_refused() -> None:

@@ -380,3 +380,19 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
     monkeypatch.setattr(builtins, "__import__", without)
     raises(lambda: documents(tmp_path / "a.parquet"), "a.parquet needs pyarrow, which is not installed", "pip install pyarrow")
     assert issubclass(OptionError, CuteLabError)
+
+
+@pytest.mark.parametrize("packed", ["no", 0, 1, 1.0])
+def test_packed_is_a_bool(packed: object) -> None:
+    with pytest.raises(OptionError, match="packed must be True, False or None"):
+        documents([3, 4], packed=packed)  # type: ignore[arg-type]
+
+
+def test_junk_is_no_foreign_error(tmp_path: Path) -> None:
+    (tmp_path / "c.pt").write_bytes(b"junk")
+    with pytest.raises(OptionError, match="c.pt"):
+        documents(tmp_path / "c.pt")
+    with pytest.raises(OptionError, match="there is no file"):
+        documents("a" * 5000)
+    with pytest.raises(OptionError, match="there is no mask"):
+        documents([3, 4]).mask(["causal"])  # type: ignore[arg-type]

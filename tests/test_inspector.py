@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import cute_lab
-from cute_lab import inspector, orders
+from cute_lab import inspector, offsets, orders
 from cute_lab.evaluate import Inputs, evaluate
 from cute_lab.ir import Program
 
@@ -56,7 +56,7 @@ def test_useful_and_issued_cells() -> None:
 
 def test_documents_by_id_are_rewritten_to_offsets() -> None:
     lab = lab_of(documents)
-    program, words = inspector.rewritten(lab.program)
+    program, words = offsets.rewritten(lab.program)
     assert program is not None and "`IDS`" in words
     assert torch.equal(values(program, S), values(lab.program, S))
     assert {t.name for t in program.tables} == {"IDS", "IDS_first", "IDS_end"}
@@ -74,10 +74,41 @@ def test_documents_by_id_are_rewritten_to_offsets() -> None:
         lambda b, h, q, k: IDS[q] == IDS[q],
         lambda b, h, q, k: IDS[q] == IDS[(k + 1) % 1024],
         lambda b, h, q, k: IDS.flip(0)[q] == IDS.flip(0)[k],
+        lambda b, h, q, k: (IDS / 2)[q].to(torch.int32) == (IDS / 2)[k].to(torch.int32),
+        lambda b, h, q, k: (IDS.long() << 32)[q].to(torch.int32) == (IDS.long() << 32)[k].to(torch.int32),
     ],
 )
 def test_nothing_else_is_rewritten(mask_mod: Callable[..., Any]) -> None:
-    assert inspector.rewritten(lab_of(mask_mod).program) == (None, "")
+    assert offsets.rewritten(lab_of(mask_mod).program) == (None, "")
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.float16, torch.bfloat16, torch.float64, torch.int64])
+def test_ids_of_any_dtype(dtype: torch.dtype) -> None:
+    ids = (IDS > 2).to(dtype)
+    lab = lab_of(lambda b, h, q, k: ids[q] == ids[k])
+    program, _ = offsets.rewritten(lab.program)
+    assert program is not None and torch.equal(values(program, S), values(lab.program, S))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mask_mod": lambda b, h, q, k: q > k + S},
+        {"mask_mod": lambda b, h, q, k: q >= 0},
+        {"score_mod": lambda score, b, h, q, k: score * 2},
+        {"mask_mod": documents, "D": 7},
+        {"mask_mod": documents, "target": "none"},
+        {"mask_mod": documents, "D": 512, "block": (64, 64)},
+        {"mask_mod": documents, "B": 256, "H": 256},
+        {"mask_mod": lambda b, h, q, k: q >= k, "Sq": 1, "Skv": 1 << 20},
+        {"mask_mod": lambda b, h, q, k: q >= k, "Sq": 2**31 - 1, "Skv": 1},
+    ],
+    ids=["empty", "full", "score", "odd D", "no target", "large D", "many heads", "one query", "longest"],
+)
+def test_there_is_always_an_answer(given: dict[str, Any]) -> None:
+    found = cute_lab.attention(**{"H": 2, "Sq": S, "D": 64, "target": "sm_90a", **given}).inspect()
+    text = str(found)
+    assert "useful" in text and "nan" not in text and " 0.00 times" not in text
 
 
 @pytest.mark.parametrize(("costs", "sms", "in_order", "longest"), [([1, 1, 1, 3], 2, 4, 3), ([3, 1, 1, 1], 2, 3, 3), ([1, 2, 3], 3, 3, 3)])
@@ -99,7 +130,7 @@ def test_which_maps_there_are() -> None:
     width = torch.tensor([10, 10, 10])
     assert lab_of(documents).inspect().depends == "one for all batch entries and heads: the mask reads neither"
     assert lab_of(lambda b, h, q, k: q - k < width[h]).inspect().depends == "1: the mask reads the head, and no block depends on it"
-    assert lab_of(lambda b, h, q, k: q - k < 200 * h + b).inspect().depends == "6: the mask reads the batch entry and the head"
+    assert lab_of(lambda b, h, q, k: q - k < 200 * h + b).inspect().depends == "3: the mask reads the batch entry and the head"
 
 
 def test_other_blocks_and_one_more_token() -> None:

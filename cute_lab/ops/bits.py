@@ -34,7 +34,7 @@ def _if_known(op: Callable[..., Array], a: Interval, b: Interval, low: Array, hi
 
 def _ones(x: Array) -> Array:
     """All ones as wide as x: the largest number that bits of numbers up to x can make."""
-    return 2.0 ** np.ceil(np.log2(np.maximum(x, 0) + 1)) - 1
+    return 2.0 ** np.frexp(np.maximum(x, 0))[1] - 1  # log2 rounds from 2**49 on
 
 
 def bits_or(dtype: str, a: Interval, b: Interval) -> Interval:

@@ -16,7 +16,9 @@ from cute_lab.ir import DTYPES
 
 # Unit roundoff times a margin, for functions that are not correctly rounded: CuTeDSL's host and libdevice stay within 8 ulp.
 SLACK = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 1e-6, "f64": 4e-15}
-EXACT_INT = 2.0**53
+EXACT_INT = 2.0**53 - 1  # 2**53 itself may be 2**53 + 1, rounded
+WHOLE_QUOTIENT = 2.0**52  # integers up to that have a float64 quotient with the right floor
+LEAST = {"f16": 6e-8}  # the step between subnormal numbers, where it is not far below 1e-37
 Array = Any  # float64 number or numpy array
 
 
@@ -51,7 +53,8 @@ def fit(dtype: str, lo: Array, hi: Array, nan: Array = False, *, exact: bool = T
         nan = nan | np.isnan(lo) | np.isnan(hi)
         lo, hi = np.where(np.isnan(lo), -np.inf, lo), np.where(np.isnan(hi), np.inf, hi)
         if not (exact and dtype == "f32"):
-            lo, hi = lo - SLACK[dtype] * np.abs(lo) - 1e-37, hi + SLACK[dtype] * np.abs(hi) + 1e-37
+            least = LEAST.get(dtype, 1e-37)
+            lo, hi = lo - SLACK[dtype] * np.abs(lo) - least, hi + SLACK[dtype] * np.abs(hi) + least
             lo, hi = np.where(np.isnan(lo), np.inf, lo), np.where(np.isnan(hi), -np.inf, hi)  # inf - inf: the end is infinite
         if dtype != "f64":  # rounding is monotone, so the rounded bound bounds the rounded value; overflow goes to infinity
             lo, hi = np.asarray(lo).astype(np.float32), np.asarray(hi).astype(np.float32)
@@ -169,12 +172,19 @@ def floor_div(dtype: str, a: Interval, b: Interval) -> Interval:
     lo, hi = np.floor(lo), np.floor(hi)
     if DTYPES[dtype].kind == "float":  # torch corrects the quotient by the remainder: one step of doubt
         lo, hi = lo - 1, hi + 1
-    return fit(dtype, lo, hi, nan)
+    return fit(dtype, *_doubted(a, b, lo, hi), nan)
+
+
+def _doubted(a: Interval, b: Interval, lo: Array, hi: Array) -> tuple[Array, Array]:
+    """Quotients of integers so large that float64 rounds them: two of its steps and one whole number of doubt."""
+    large = np.maximum.reduce(np.broadcast_arrays(*(np.abs(x) for x in (a.lo, a.hi, b.lo, b.hi)))) > WHOLE_QUOTIENT
+    below, above = (np.where(large, x + sign * (1 + np.abs(x) * 2.0**-51), x) for x, sign in ((lo, -1), (hi, 1)))
+    return below, above
 
 
 def trunc_div(dtype: str, a: Interval, b: Interval) -> Interval:
     lo, hi, nan = divide(a, b)
-    return fit(dtype, np.trunc(lo), np.trunc(hi), nan)
+    return fit(dtype, *_doubted(a, b, np.trunc(lo), np.trunc(hi)), nan)
 
 
 def floor_mod(dtype: str, a: Interval, b: Interval) -> Interval:
@@ -184,7 +194,8 @@ def floor_mod(dtype: str, a: Interval, b: Interval) -> Interval:
     low = np.where(b.lo >= 0, 0.0, np.where(b.lo == -np.inf, -np.inf, b.lo + step))
     high = np.where(b.hi <= 0, 0.0, np.where(b.hi == np.inf, np.inf, b.hi - step))
     with np.errstate(all="ignore"):
-        one = (np.floor(lo) == np.floor(hi)) & (b.lo == b.hi) & (step == 1.0) & np.isfinite(lo)
+        small = np.maximum(np.maximum(np.abs(a.lo), np.abs(a.hi)), np.abs(b.lo)) <= WHOLE_QUOTIENT
+        one = (np.floor(lo) == np.floor(hi)) & (b.lo == b.hi) & (step == 1.0) & np.isfinite(lo) & small
         shift = np.where(one, np.floor(lo) * b.lo, 0.0)
         low, high = np.where(one, a.lo - shift, low), np.where(one, a.hi - shift, high)
     return fit(dtype, low, high, nan)
