@@ -8,6 +8,7 @@ import linecache
 import os
 import threading
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -58,7 +59,8 @@ def captures(tables: Sequence[Table], rows: Sequence[Scalar]) -> Any:
     return (*addresses, *(types_[s.dtype](s.value) for s in rows)) or None  # an empty tuple is no argument of the DSL
 
 
-_built: dict[Any, Any] = {}
+_built: OrderedDict[Any, Any] = OrderedDict()  # the longest unused first
+KEPT = 512  # kernels: a dropped one leaves its code behind in the process, so those in use must stay
 
 
 def compiled(kernel: Any, text: str, function: str, arguments: Sequence[Any], key: Any, *constants: int) -> Any:
@@ -66,9 +68,10 @@ def compiled(kernel: Any, text: str, function: str, arguments: Sequence[Any], ke
     full_key = (kernel.__name__, text, function, key, constants)
     with _compile_lock:
         if full_key not in _built:
-            if len(_built) > 512:
-                _built.clear()
+            if len(_built) >= KEPT:
+                _built.popitem(last=False)
             _built[full_key] = cute.compile(kernel, getattr(load(text), function), *arguments, *constants)
+        _built.move_to_end(full_key)
         return _built[full_key]
 
 
