@@ -858,7 +858,7 @@ def test_stop_of_a_real_run() -> None:
         pressed.append(time.monotonic())
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    timer = threading.Timer(4.0, press)  # the first round is over, on a busy machine too
+    timer = threading.Timer(8.0, press)  # the first round is over, on a busy machine too
     timer.daemon = True
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
