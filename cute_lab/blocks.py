@@ -78,9 +78,9 @@ class BlockMap:
     @cached_property
     def columns(self) -> Runs:
         """The runs of the columns: what the backward kernel walks."""
-        ragged = (self.shape.Skv % self.block[1] != 0, self.shape.Sq % self.block[0] != 0)
+        rows, columns = _ragged(self.shape, self.block)
         groups = self.classifier.maps if self.classifier is not None else 1
-        return Runs.of(self.boxes.transposed, groups, self.runs.width, self.runs.rows, ragged).chosen(self.maps)
+        return Runs.of(self.boxes.transposed, groups, self.runs.width, self.runs.rows, (columns, rows)).chosen(self.maps)
 
     @property
     def total_cells(self) -> int:
@@ -94,6 +94,12 @@ class BlockMap:
             return self.total_cells
         counter, s = self.classifier, self.shape
         return counter.kept(self.boxes) * s.B * s.H // counter.maps
+
+    @property
+    def issued_cells(self) -> int:
+        """Cells of the blocks that are computed; what reaches beyond the tokens counts too, the kernel's tiles do not end there."""
+        each = self.shape.B * self.shape.H // (self.Bm * self.Hm)
+        return (self.full + self.partial) * self.block[0] * self.block[1] * each
 
     @property
     def how(self) -> str:
@@ -156,8 +162,13 @@ def unmasked(shape: Shape, block: tuple[int, int], mask_mod: Mod) -> BlockMap:
     nq, nkv = -(-shape.Sq // block[0]), -(-shape.Skv // block[1])
     zero, side = np.zeros(1, np.int32), np.full(1, max(nq, nkv), np.int32)
     boxes = Boxes(zero, zero, zero, side, np.full(1, FULL, np.uint8))
-    runs = Runs.of(boxes, 1, nq, nkv, (shape.Sq % block[0] != 0, shape.Skv % block[1] != 0))
+    runs = Runs.of(boxes, 1, nq, nkv, _ragged(shape, block))
     return BlockMap(block, shape, 1, 1, runs, boxes, (0,), 0.0, mask_mod, None)
+
+
+def _ragged(shape: Shape, block: tuple[int, int]) -> tuple[bool, bool]:
+    """Does the last row of blocks, the last column, reach beyond the tokens?"""
+    return shape.Sq % block[0] != 0, shape.Skv % block[1] != 0
 
 
 def _ordered(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -173,12 +184,11 @@ def classify(program: Program, text: str, shape: Shape, block: tuple[int, int], 
     """Every block: by intervals where the positions decide it, else by running its cells with the generated code."""
     assert program.mask is not None
     start = time.perf_counter()
-    used = {str(n.attr) for n in program.mask.nodes() if n.op == "input"}
-    batches, heads = shape.B if "b" in used else 1, shape.H if "h" in used else 1
-    classifier = Classifier(program, text, shape, block, batches, heads)
+    classifier = Classifier(program, text, shape, block)
+    batches, heads = classifier.batches, classifier.heads
     boxes = classifier.boxes()
     nq, nkv = classifier.extent
-    runs = Runs.of(boxes, classifier.maps, nq, nkv, (shape.Sq % block[0] != 0, shape.Skv % block[1] != 0))
+    runs = Runs.of(boxes, classifier.maps, nq, nkv, _ragged(shape, block))
     Bm, Hm = _needed(runs, batches, heads)
     maps = tuple(np.arange(classifier.maps).reshape(batches, heads)[:Bm, :Hm].reshape(-1).tolist())
     seconds = time.perf_counter() - start

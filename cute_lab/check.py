@@ -15,7 +15,7 @@ from cute_lab import cutedsl, host
 from cute_lab.classify import Classifier
 from cute_lab.errors import CuteLabError, IndexOutOfRange, UserCodeError
 from cute_lab.evaluate import Inputs, Ranges, bounds, evaluate, positions
-from cute_lab.ir import Graph, Node, Program, const, node, toposort
+from cute_lab.ir import Graph, Node, Program, const, inputs_of, node, toposort
 from cute_lab.ops import OPS
 from cute_lab.record import Shape
 from cute_lab.runs import EMPTY
@@ -108,10 +108,6 @@ def guard(graph: Graph, found: Sequence[Hazard], wanted: Sequence[Hazard] | None
     for flag in flags[1:]:
         result = OPS["or"](result, flag)
     return result
-
-
-def inputs_of(n: Node) -> set[str]:
-    return {str(x.attr) for x in toposort(n) if x.op == "input"}
 
 
 def strike(
@@ -239,15 +235,14 @@ def program(p: Program, shape: Shape) -> None:
 
 def far(graph: Graph, p: Program, shape: Shape, flag: Node, hazard: Hazard) -> None:
     """Too many positions to look at: the flag is a mask, and a block of it that is not empty holds an illegal read."""
-    text = cutedsl.emit(Program(mask=Graph("mask", flag), tables=p.tables, scalars=p.scalars)).text
-    read = inputs_of(flag)
-    batches, heads = shape.B if "b" in read else 1, shape.H if "h" in read else 1
-    search = Classifier(Program(mask=Graph("mask", flag), tables=p.tables, scalars=p.scalars), text, shape, SEARCHED, batches, heads, MOST)
+    mask = Program(mask=Graph("mask", flag), tables=p.tables, scalars=p.scalars)
+    search = Classifier(mask, cutedsl.emit(mask).text, shape, SEARCHED, MOST)
     boxes = search.boxes()
     hit = boxes.where(boxes.kind != EMPTY)
     if len(hit.i):
         first = int(np.lexsort((hit.j, hit.i, hit.group))[0])
         at = [int(x[first]) for x in (hit.group, hit.i, hit.j)]
         q, kv = ((n * size, min((n + 1) * size, end)) for n, size, end in zip(at[1:], SEARCHED, (shape.Sq, shape.Skv), strict=True))
-        rows = host.grid_rows([at[0] // heads], [at[0] % heads], range(*q))
+        b, h = divmod(at[0], search.heads)
+        rows = host.grid_rows([b], [h], range(*q))
         strike(graph, p, shape, rows, torch.arange(*kv, dtype=torch.int32), None, [hazard])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import cutlass
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from cute_lab import host, host_kernels
 from cute_lab.evaluate import Ranges, bounds, held
 from cute_lab.extremes import Extremes
-from cute_lab.ir import Node, Program
+from cute_lab.ir import Node, Program, inputs_of
 from cute_lab.ops.interval import Interval
 from cute_lab.record import Shape
 from cute_lab.runs import EMPTY, FULL, PARTIAL, Boxes
@@ -56,14 +57,12 @@ class Bounded(Ranges):
 
 @dataclass
 class Classifier:
-    """The maps of one mask: one per batch entry and head that it depends on (`batches`, `heads`)."""
+    """The maps of one mask: one per batch entry and head that it reads."""
 
     program: Program
     text: str
     shape: Shape
     block: tuple[int, int]
-    batches: int = 1
-    heads: int = 1
     most: int | None = None  # blocks to run; what is beyond is taken for empty
     bounded: int = 0  # squares that were bounded by intervals
     asked: int = 0  # blocks whose cells were run
@@ -74,6 +73,14 @@ class Classifier:
     def mask(self) -> Node:
         assert self.program.mask is not None
         return self.program.mask.output
+
+    @cached_property
+    def batches(self) -> int:
+        return self.shape.B if "b" in inputs_of(self.mask) else 1
+
+    @cached_property
+    def heads(self) -> int:
+        return self.shape.H if "h" in inputs_of(self.mask) else 1
 
     @property
     def maps(self) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cute_lab import build, maps, offsets, orders, packed, reports, targets
 from cute_lab.blocks import BlockMap
 from cute_lab.errors import CuteLabError, GeometryError, IndexOutOfRange
-from cute_lab.ir import Graph, Program, node
+from cute_lab.ir import Graph, Program, inputs_of, node
 from cute_lab.quantities import number, percent
 from cute_lab.runs import FULL, PARTIAL
 
@@ -134,7 +134,7 @@ def inspect(lab: Lab, target: str, compiled: bool) -> Inspection:
         str(found),
         found.how,
         found.kept_cells,
-        issued(found),
+        found.issued_cells,
         found.total_cells,
         _spread(_row_blocks(found)),
         schedule(found, targets.target_named(target).num_sms, partial),
@@ -146,12 +146,6 @@ def inspect(lab: Lab, target: str, compiled: bool) -> Inspection:
         _share(found, faster, dense),
         tuple(options(lab, found, target)),
     )
-
-
-def issued(found: BlockMap) -> int:
-    """Cells of the blocks that are computed; what reaches beyond the tokens counts too, the kernel's tiles do not end there."""
-    each = found.shape.B * found.shape.H // (found.Bm * found.Hm)
-    return (found.full + found.partial) * found.block[0] * found.block[1] * each
 
 
 def _row_blocks(found: BlockMap) -> NDArray[np.int64]:
@@ -183,9 +177,9 @@ def _makespan(costs: NDArray[np.float64], sms: int) -> float:
 
 
 def _dependence(lab: Lab, found: BlockMap) -> str:
-    read = [
-        what for what, name in (("batch entry", "b"), ("head", "h")) if lab.program.mask and name in offsets.inputs(lab.program.mask.output)
-    ]
+    mask = lab.program.mask
+    seen = inputs_of(mask.output) if mask is not None else set()
+    read = [what for what, name in (("batch entry", "b"), ("head", "h")) if name in seen]
     if not read:
         return "one for all batch entries and heads: the mask reads neither"
     maps = found.Bm * found.Hm
@@ -227,20 +221,20 @@ def _share(found: BlockMap, masked: float | None, dense: float | None) -> float 
 # -- what else there is ---------------------------------------------------------------------------------------------------
 def options(lab: Lab, found: BlockMap, target: str) -> Iterator[Option]:
     """One more token, the other legal blocks of this target, and, for a mask over an image, other orders of its tokens."""
-    now, s = issued(found), lab.shape
+    now, s = found.issued_cells, lab.shape
     try:
         more = lab.with_shape(Sq=s.Sq + 1).blocks(found.block)
         extra = more.full + more.partial - found.full - found.partial
-        yield Option("+1 token", more.kept_cells, issued(more), now, f"{number(extra)} more blocks are issued")
+        yield Option("+1 token", more.kept_cells, more.issued_cells, now, f"{number(extra)} more blocks are issued")
     except CuteLabError as error:
         ends = "a captured tensor ends there: " if isinstance(error, IndexOutOfRange) else ""
         yield Option("+1 token", 0, 0, 0, ends + error.summary)
     for block in other_blocks(lab, target, found.block):
         other = lab.blocks(block)
-        yield Option(f"{block[0]}×{block[1]}", other.kept_cells, issued(other), now)
+        yield Option(f"{block[0]}×{block[1]}", other.kept_cells, other.issued_cells, now)
     for name, order in orders.of(lab):
         other = orders.reordered(lab, order).blocks(found.block)
-        yield Option(name, other.kept_cells, issued(other), now)
+        yield Option(name, other.kept_cells, other.issued_cells, now)
 
 
 def other_blocks(lab: Lab, target: str, used: tuple[int, int]) -> list[tuple[int, int]]:

@@ -134,6 +134,11 @@ def toposort(*outputs: Node) -> list[Node]:
     return order
 
 
+def inputs_of(n: Node) -> set[str]:
+    """The positions (and the score) that it reads."""
+    return {str(x.attr) for x in toposort(n) if x.op == "input"}
+
+
 @dataclass(frozen=True)
 class Table:
     """A captured tensor, by reference. Size-1 dimensions are dropped in `tensor`: `dims[k]` is dimension k's place in it, or None.

@@ -130,10 +130,8 @@ class Measurement:
     def work(self) -> Work:
         s, lab = self.shape, self.case.lab
         blocks = lab.blocks()
-        each = s.B * s.H // (blocks.Bm * blocks.Hm)
-        issued = (blocks.full + blocks.partial) * blocks.block[0] * blocks.block[1] * each
         total = s.B * s.H * s.Sq * s.Skv
-        return Work(s, blocks.kept_cells, min(issued, total), total, f"{blocks.block[0]}x{blocks.block[1]}")
+        return Work(s, blocks.kept_cells, min(blocks.issued_cells, total), total, f"{blocks.block[0]}x{blocks.block[1]}")
 
     def expected(self) -> accuracy.Reference:
         if self.reference is None:

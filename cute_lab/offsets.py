@@ -6,14 +6,10 @@ from dataclasses import replace
 
 import torch
 
-from cute_lab.ir import DTYPES, Graph, Node, Program, Table, node, toposort
+from cute_lab.ir import DTYPES, Graph, Node, Program, Table, inputs_of, node, toposort
 from cute_lab.ops import OPS
 
 OFFSETS = "`(kv_idx >= first[q_idx]) & (kv_idx < end[q_idx])`"
-
-
-def inputs(n: Node) -> set[str]:
-    return {str(x.attr) for x in toposort(n) if x.op == "input"}
 
 
 def rewritten(program: Program) -> tuple[Program | None, str]:
@@ -48,7 +44,7 @@ def _equal_reads(n: Node, program: Program) -> tuple[Table, Node, Node] | None:
     reads = [a.args[0] if _widens(a) else a for a in n.args]
     if any(r.op != "gather" or len(r.args) != 1 for r in reads) or reads[0].attr != reads[1].attr:
         return None
-    by_input = {name: r.args[0] for r in reads for name in inputs(r)}
+    by_input = {name: r.args[0] for r in reads for name in inputs_of(r)}
     table = program.tables[reads[0].attr]
     x = _comparable(table.original)
     if set(by_input) != {"q_idx", "kv_idx"} or any(i.op != "input" for i in by_input.values()):

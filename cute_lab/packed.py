@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cute_lab.cutedsl import HOST, Guard, Writer, _bare, signature
-from cute_lab.ir import Graph, Node, Program, const, node, toposort
+from cute_lab.ir import Graph, Node, Program, const, inputs_of, node
 from cute_lab.ops import OPS
 
 ONES = "cutlass.Uint32(0xFFFFFFFF)"
@@ -42,7 +42,7 @@ class Form:
 
 
 def depends(n: Node) -> bool:
-    return any(x.op == "input" and x.attr == "kv_idx" for x in toposort(n))
+    return "kv_idx" in inputs_of(n)
 
 
 def linear(n: Node) -> tuple[int, Node] | None:

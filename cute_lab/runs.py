@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import torch
 
 EMPTY, PARTIAL, FULL = 0, 1, 2
-CHUNK = 1 << 24  # blocks that are written out at a time
 
 
 @dataclass(frozen=True)
@@ -120,19 +119,6 @@ class Runs:
         chosen = self.kind == kind
         found = np.bincount(self.row()[chosen], weights=self.length()[chosen], minlength=len(self.offsets) - 1)
         return found.astype(np.int64).reshape(self.groups, self.rows)
-
-    def blocks(self, kind: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """(row, column) of every block of the kind in order, some millions at a time."""
-        chosen = self.kind == kind
-        row, start, length = self.row()[chosen], self.start[chosen], self.length()[chosen]
-        ends = np.cumsum(length)
-        at = 0
-        while at < len(row):
-            stop = max(at + 1, int(np.searchsorted(ends, (ends[at - 1] if at else 0) + CHUNK, "right")))
-            n = length[at:stop]
-            within = np.arange(int(n.sum())) - np.repeat(np.cumsum(n) - n, n)
-            yield np.repeat(row[at:stop], n), np.repeat(start[at:stop], n) + within
-            at = stop
 
     def dense(self) -> NDArray[np.uint8]:
         """[groups, rows, width]."""
