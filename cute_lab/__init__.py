@@ -14,6 +14,8 @@ flow, each imports only from those above it (a test reads this list):
     quantities      numbers in words
     environment     the stamp of a record: versions and device
     codec           dataclasses <-> JSON values
+    excerpt         what of a long listing a record keeps
+    cell_code       a mask as data that a browser computes cell by cell
     runs            a block map as squares and as runs of its rows
     block_summary   a block map as data: counts, and the blocks in a string
     measurement     what a benchmark measured, as data
@@ -54,6 +56,7 @@ flow, each imports only from those above it (a test reads this list):
     runtime         captured numbers -> run-time scalars
     trace           mods -> Program
     live            a variant's program at this moment
+    browser_mask    a program's mask -> CellCode
     cutedsl         Program -> CuTeDSL text
     shapes          what may be passed, and what to pass instead
     packed          the mask in words of 32 keys, for SM100
@@ -75,6 +78,7 @@ flow, each imports only from those above it (a test reads this list):
     tiles           tiles of the kernels: the sparse blocks that fit them, the rows that share one
     targets         hardware as data: what each architecture allows
     sass            machine code -> instruction mix and cost by line
+    ptx             PTX -> the generated line of each of its lines
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
     sparse          block lists as FlashAttention-4's kernels take them
     native          masks that FlashAttention-4 has built in, proved
@@ -94,6 +98,14 @@ flow, each imports only from those above it (a test reads this list):
     orders          orders of an image's tokens
     offsets         document ids -> offsets
     inspector       what a mask costs, and what would make it cheaper
+    known_labs      the Labs behind this notebook's records
+    standalone      what an exported module consists of beside its variant
+    standalone_check  the test that it carries in itself
+    embed           a person's functions as text that stands alone
+    scalar_forms    run-time numbers as expressions of a person's numbers
+    export_sizes    at which sizes an exported module is right
+    module_export   a variant as a torch module in a file of its own
+    exporting       lab.export
     lab             the Lab: one variant and its verbs
     measure         one variant at one shape, on the GPU: checked, round by round
     progress        what is running and how long is left
@@ -104,10 +116,32 @@ flow, each imports only from those above it (a test reads this list):
     stopwatch       what a panel shows of the GPU
     latest          work that only the newest request deserves
     steps           what follows when a slider moves
+    mask_widget     the block map of a panel, as a widget
     controls        the widgets of a panel
     panel           sliders above the card
     cell            cell text -> mods
+    notebook        a notebook's file: read, run again, its records
+    private         what names a person, a machine or a folder
+    viewers         what each viewer shows of an output
+    share           a notebook fit to be shared
+    compared        two records of one variant
+    reverify        a notebook run again and compared
+    page_export     a notebook as one interactive HTML file
     options         the options of %%cute_attention
+    foreseen        what a cell's names and numbers are before it runs
+    pure            callables that only compute
+    harmless        may a cell run while it is typed?
+    limits          what code that runs while a person types may take
+    squiggles       a cell in an editor, places in it, and what is said there
+    untraced        mistakes that a cell shows before anything of it runs
+    quickfix        from a mistake to edits that mend it
+    assist          a cell while it is typed: mistakes, mends, what is slow
+    hover           a line's generated code and cost; what may be written next
+    cells           single cells of a record's mask
+    gpu_state       this machine's GPUs at this moment
+    gallery         the attention zoo, a file per variant
+    comm            what a front end asks of the kernel
+    share_magic     the options of %cute_share, and a notebook's own file
     magic           %%cute_attention and its completion
     suite           suites of variants: TOML in, records out
     __main__        the demo; a record on the command line

@@ -1,18 +1,19 @@
-"""python -m cute_lab demo | show RECORD | bench SUITE: the first notebook run here, a stored record as text, a suite on a GPU."""
+"""python -m cute_lab demo | show RECORD | bench SUITE | share, verify, export NOTEBOOK: `python -m cute_lab --help` says what each does."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from cute_lab.errors import CuteLabError, OptionError
+from cute_lab.notebook import execute as execute
+from cute_lab.notebook import records as records
+from cute_lab.private import DEFAULT
 from cute_lab.quantities import number, short
-from cute_lab.record import MIME, Record, from_json
+from cute_lab.record import Record
 from cute_lab.suite_record import AXES, load, names
 
 NOTEBOOK = "01_first_variant"
@@ -24,32 +25,6 @@ def notebook_path(name: str = NOTEBOOK) -> Path:
     """In a wheel the notebooks lie in the package, in a checkout beside it."""
     folders = (HERE / "notebooks", HERE.parent / "notebooks")
     return next(path for folder in folders if (path := folder / f"{name}.ipynb").exists())
-
-
-def execute(notebook: Any, folder: Path) -> None:
-    """Runs all cells in a fresh kernel of this very Python, whatever kernels are installed. The outputs are in `notebook` then."""
-    try:
-        from jupyter_client.kernelspec import KernelSpecManager
-        from jupyter_client.manager import AsyncKernelManager
-        from nbclient import NotebookClient
-    except ImportError as error:
-        raise OptionError(
-            f"{error.name} is not installed", detail="Running a notebook needs it.", example="pip install 'cute-lab[lab]'"
-        ) from None
-    where = {"metadata": {"path": str(folder)}}
-    paths = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # this very cute_lab
-    with TemporaryDirectory() as sockets:
-        kernels = KernelSpecManager(kernel_dirs=[])
-        manager = AsyncKernelManager(kernel_spec_manager=kernels, transport="ipc", ip=str(Path(sockets) / "kernel"))
-        client = NotebookClient(notebook, km=manager, timeout=600, resources=where, record_timing=False, coalesce_streams=True)
-        client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
-
-
-def records(notebook: Any) -> list[Record]:
-    """What the cells' outputs carry under the custom MIME type."""
-    outputs = (output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs)
-    found = (output.data[MIME] for output in outputs if MIME in output.get("data", {}))
-    return [from_json(obj) for obj in found if "hash" in obj]
 
 
 def table(rows: list[tuple[str, ...]]) -> str:
@@ -165,6 +140,44 @@ def add_bench(verbs: Any) -> None:
     shown.add_argument("--device", help="cuda:0; cpu times the host code and says nothing about a GPU")
 
 
+def add_sharing(verbs: Any) -> None:
+    shared = verbs.add_parser("share", help="make a notebook fit to be shared: no widget state, nothing private, sizes checked")
+    shared.add_argument("notebook")
+    shared.add_argument("--out", help="the file to write (NAME.shared.ipynb)")
+    shared.add_argument("--in-place", action="store_true", help="write over the notebook")
+    shared.add_argument("--check", action="store_true", help="write nothing; exit 1 if the notebook is not fit as it is")
+    shared.add_argument("--keep-environment", action="store_true", help="leave in what --private names")
+    words = "comma-separated: hostname, user, path, and fields of a record's environment (hostname,user,path)"
+    shared.add_argument("--private", default=",".join(DEFAULT), help=words)
+    again = verbs.add_parser("verify", help="run a notebook again in a fresh kernel and compare its records; exit 1 where they differ")
+    again.add_argument("notebook")
+    again.add_argument("--timeout", type=int, default=600, help="seconds for one cell (600)")
+    page = verbs.add_parser("export", help="a notebook as one file for a browser; nothing else is loaded")
+    page.add_argument("notebook")
+    page.add_argument("--html", action="store_true", required=True, help="an interactive page")
+    page.add_argument("--out", help="the file to write (NAME.html)")
+
+
+def sharing(given: argparse.Namespace) -> int:
+    if given.verb == "share":
+        from cute_lab.share import share
+
+        options = {name: getattr(given, name) for name in ("out", "check", "in_place", "keep_environment", "private")}
+        shared = share(given.notebook, **options)
+        print(shared)
+        return 0 if shared.ok else 1
+    if given.verb == "verify":
+        from cute_lab.reverify import verify
+
+        found = verify(given.notebook, timeout=given.timeout)
+        print(found)
+        return 0 if found.ok else 1
+    from cute_lab.page_export import export_html
+
+    print(export_html(given.notebook, given.out))
+    return 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m cute_lab", description="CuTe Lab on the command line")
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -173,14 +186,17 @@ def main(arguments: list[str] | None = None) -> int:
     shown.add_argument("record", help="a file that Record.save wrote")
     shown.add_argument("--views", default="summary,mask,check,targets,lines", help="comma-separated")
     add_bench(verbs)
+    add_sharing(verbs)
     given = parser.parse_args(arguments)
     try:
         if given.verb == "demo":
             demo()
         elif given.verb == "bench":
             bench(given)
-        else:
+        elif given.verb == "show":
             show(given.record, given.views)
+        else:
+            return sharing(given)
     except (CuteLabError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

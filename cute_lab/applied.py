@@ -41,3 +41,11 @@ def mask(lab: Lab, q: slice | None, kv: slice | None) -> torch.Tensor:
         return torch.ones(full, dtype=torch.bool)
     rows = host.grid_rows(range(s.B), range(s.H), qs)
     return code.mask(rows, torch.tensor(list(kvs), dtype=torch.int32)).view(full)
+
+
+def cells(lab: Lab, b: int, h: int, q: range, kv: range) -> torch.Tensor:
+    """The mask of one batch entry and head at these queries and keys: bool [len(q), len(kv)]."""
+    code = lab.generated()
+    if code.program.mask is None:
+        return torch.ones(len(q), len(kv), dtype=torch.bool)
+    return code.mask(host.grid_rows([b], [h], q), torch.tensor(list(kv), dtype=torch.int32)).view(len(q), len(kv))

@@ -171,6 +171,7 @@ def measure(requests: Sequence[Request], command: str, quiet: bool = False) -> B
             stopped = True
         except CuteLabError as error:
             if len(requests) == 1:
+                progress.end()
                 raise
             rows.timings += [row for name in request.contenders for row in lost(request, name, error.summary)]
         if stopped:

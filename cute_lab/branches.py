@@ -37,7 +37,7 @@ def number_error(t: Tracer) -> CuteLabError:
             shown = usercode.span(test if test is not None else node, at.file)
             construct = CONTROL.get(type(node), "branch")
             subject = "an index" if "idx" in shown.snippet or shown.snippet.strip() in ("b", "h") else "a value of the mod"
-            return BranchOnTensor(loc=shown, construct=construct, subject=subject, example=_branch_example(node, around, at))
+            return BranchOnTensor(loc=shown, construct=construct, subject=subject, example=branch_example(node, around, at))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return BranchOnTensor(loc=at, construct="not", subject="a value of the mod", example=f"~({ast.unparse(node.operand)})")
         if isinstance(node, ast.Subscript):
@@ -147,7 +147,7 @@ def _builtin(name: str, args: list[ast.expr], frame: types.FrameType | None) -> 
     return result
 
 
-def _branch_example(node: ast.AST, around: list[ast.AST], at: Loc) -> str:
+def branch_example(node: ast.AST, around: list[ast.AST], at: Loc) -> str:
     if isinstance(node, ast.IfExp):
         return f"torch.where({ast.unparse(node.test)}, {ast.unparse(node.body)}, {ast.unparse(node.orelse)})"
     if isinstance(node, ast.BoolOp):
@@ -182,3 +182,8 @@ def _value(body: list[ast.stmt]) -> str | None:
                 return "float('-inf')"
         return ast.unparse(value)
     return None
+
+
+def chained(node: ast.AST) -> bool:
+    """`0 <= x < 16`: Python asks the first comparison for its truth."""
+    return isinstance(node, ast.Compare) and len(node.ops) > 1

@@ -31,7 +31,7 @@ from cute_lab.sass import LineCost
 from cute_lab.targets import check, target_named
 
 PACKAGES = ("nvidia-cutlass-dsl", "flash-attn-4", "quack-kernels", "nvidia-cuda-nvdisasm")
-OWN_FILES = ("worker.py", "crosscompile.py", "sass.py", "targets.py")  # an artifact is stale when the code that made it changes
+OWN_FILES = ("worker.py", "crosscompile.py", "ptx.py", "sass.py", "targets.py")  # an artifact is stale when the code that made it changes
 INTEGER_POWER = re.compile(r"\*\*|powi")
 NOISE = ("Accessing the data pointer", "UserWarning: Argument aux_data", "exe_args, func_types")
 
@@ -95,6 +95,7 @@ class Artifact:
     loop: tuple[int, int] | None  # first and last line of the main loop in `sass`
     mix: dict[str, int]  # main-loop instructions by pipe, see sass.PIPES
     line_map: tuple[tuple[int, int, int], ...]  # (line index in `sass`, generated line, line of the cell)
+    ptx_map: tuple[tuple[int, int, int], ...]  # the same for `ptx`
     line_cost: tuple[LineCost, ...]
     cost: float | None  # cycles of a tile, comparable within one target and to 10 %, see sass
 
@@ -135,7 +136,8 @@ def _path(spec: KernelSpec, target: str, direction: str) -> Path:
 def _artifact(packed: bytes, spec: KernelSpec, cached: bool) -> Artifact:
     fields = json.loads(gzip.decompress(packed))
     lines = spec.user_lines
-    fields["line_map"] = tuple((row, line, sass.user_line(line, lines)) for row, line in fields["line_map"])
+    for name in ("line_map", "ptx_map"):
+        fields[name] = tuple((row, line, sass.user_line(line, lines)) for row, line in fields[name])
     fields["line_cost"] = tuple(sass.by_user_line([LineCost(**cost) for cost in fields["line_cost"]], lines))
     fields["tile"] = tuple(fields["tile"])
     fields["loop"] = fields["loop"] and tuple(fields["loop"])

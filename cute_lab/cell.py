@@ -42,7 +42,7 @@ class Mods:
 
     def forget_unused(self) -> None:
         """Lets go of the notebook's variables that the cell does not mention: a Lab must not keep their tensors alive."""
-        mentioned = {node.id for node in ast.walk(ast.parse(self.text)) if isinstance(node, ast.Name)}
+        mentioned = {node.id for node in ast.walk(usercode.parse(self.text)) if isinstance(node, ast.Name)}
         for name in self.namespace.keys() - mentioned:
             if not name.startswith("__"):
                 del self.namespace[name]
@@ -55,7 +55,7 @@ def from_text(
     captures them; a range makes a slider of such a number."""
     filename = filename or remember(text)
     scope = {"__name__": "__main__", "slider": slider, **(namespace or {})}
-    tree = _parsed(text, filename)
+    tree = parsed(text, filename)
     own = _own_names(text, filename)
     values = Params(params or {}, own)
     values.override(scope, tree)
@@ -73,7 +73,7 @@ def from_text(
         scope.pop(HOOK, None)
     mods = {name: _mod(name, scope, tree, filename) for name in KINDS}
     if not any(mods.values()):
-        raise _missing(tree, filename)
+        raise missing(tree, filename)
     params = values.captured_by(mods, scope)
     _check_sliders(mods, {name: scope.get(name) for name in own}, tree, filename)
     return Mods(mods["score_mod"], mods["mask_mod"], params, scope, text, filename)
@@ -167,9 +167,9 @@ def _check_sliders(mods: Mapping[str, Mod | None], made: Mapping[str, object], t
             raise OptionError(f"the slider `{name}` moves nothing: no mod reads it", detail=detail, example=example, loc=loc)
 
 
-def _parsed(text: str, filename: str) -> ast.Module:
+def parsed(text: str, filename: str) -> ast.Module:
     try:
-        tree = ast.parse(text, filename)
+        tree = usercode.parse(text, filename)
         compile(tree, filename, "exec", dont_inherit=True)  # `return` outside of a function is found here
         return tree
     except SyntaxError as error:
@@ -213,7 +213,7 @@ def _signature(kind: str) -> str:
     return f"def {kind}({'score, ' if score else ''}b, h, q_idx, kv_idx):\n    return {'score' if score else 'q_idx >= kv_idx'}"
 
 
-def _missing(tree: ast.Module, filename: str) -> MissingMod:
+def missing(tree: ast.Module, filename: str) -> MissingMod:
     """A function of a similar name is shown, with the name that it should have."""
     functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
     likeness = {s.name: _likely(s) for s in functions}

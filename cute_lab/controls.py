@@ -9,9 +9,10 @@ from typing import Any
 
 import ipywidgets as w
 
-from cute_lab import steps
+from cute_lab import mask_widget, steps
 from cute_lab.capture import Number
 from cute_lab.lab import Lab
+from cute_lab.record import BlockSummary
 from cute_lab.sliders import Range, shown
 from cute_lab.views._text import clean
 
@@ -40,7 +41,11 @@ class Controls:
         self._status = self._keep(w.HTML())
         bar = [*(self._button(name, *what) for name, what in buttons.items()), self._status]
         self.lines = {name: self._keep(w.HTML(layout=w.Layout(min_height="26px", margin="0 2px"))) for name in LINES}
-        self.image = self._keep(w.Image(layout=w.Layout(width="100%", max_width="700px", height="auto", display="none")))
+        esm = mask_widget.module()
+        self.mask = None if esm is None else mask_widget.MaskPicture(esm, any_shell)
+        self.image = self._keep(self.mask.widget if self.mask else w.Image(layout=w.Layout(width="100%", max_width="700px", height="auto")))
+        self.image.layout.display = "none"
+        any_shell(self.image)
         self.box = self._keep(w.VBox([*rows, fold, self._keep(w.HBox(bar)), *self.lines.values(), self.image]))
 
     # -- out --------------------------------------------------------------------------------------------------------------
@@ -51,11 +56,15 @@ class Controls:
             words = f"<span style='{GREY}'>{marked(text)} (from earlier values)</span>" if old else marked(text)
             self.lines[line].value = f"<div style='{WORDS}'>{words}</div>"
 
-    def picture(self, png: bytes | None) -> None:
+    def picture(self, lab: Lab, blocks: BlockSummary | None) -> None:
         """Without one, its place stays as it is: the notebook must not jump."""
-        if png:
-            self.image.value, self.image.layout.display = png, ""
-        self.image.layout.visibility = "visible" if png else "hidden"
+        if blocks is not None:
+            if self.mask:
+                self.mask.show(lab, blocks)
+            else:
+                self.image.value = steps.picture(lab, blocks)
+            self.image.layout.display = ""
+        self.image.layout.visibility = "hidden" if blocks is None else "visible"
 
     def status(self, text: str) -> None:
         self._status.value = f"<span style='{GREY}'>{marked(text)}</span>"

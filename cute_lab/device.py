@@ -145,6 +145,14 @@ def interrupt(device: str, verb: str) -> None:
             found.process.send_signal(signal.SIGINT)
 
 
+def interrupt_all(verb: str) -> bool:
+    """The same on every device; was there such a job?"""
+    busy = [name for name, process in list(_processes.items()) if process.job == verb]
+    for name in busy:
+        interrupt(name, verb)
+    return bool(busy)
+
+
 def available() -> bool:
     """Is there an NVIDIA GPU that torch can use? Asked without a CUDA context in this process."""
     import torch

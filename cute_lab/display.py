@@ -76,7 +76,10 @@ def _display_id(shell: Any, name: str, view_name: str) -> str:
 def _payload(record: Record, room: int) -> dict[str, Any]:
     """The record, without its largest parts where it would not fit; a note in it says what is gone."""
     stages = record.stages
+    bare = tuple(dataclasses.replace(target, listing=None) for target in record.targets)
     smaller = (
+        ("the machine code's listings", {"targets": bare}),
+        ("the mask's graph", {"cells": None}),
         ("Inductor's code", {"stages": Stages(stages.fx, stages.ir, None)}),
         ("the FX graph and the IR", {"stages": Stages("", "", None)}),
         ("the block map", {"blocks": None}),
@@ -86,6 +89,8 @@ def _payload(record: Record, room: int) -> dict[str, Any]:
     for name, change in smaller:
         if size(obj) <= room:
             return obj
+        if all(getattr(kept, field) == value for field, value in change.items()):
+            continue
         gone.append(name)
         kept = dataclasses.replace(kept, **change)
         obj = to_json(dataclasses.replace(kept, notes=(*record.notes, Note("warning", _left_out(", ".join(gone))))))

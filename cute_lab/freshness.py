@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from cute_lab.capture import Mod, of_torch, slots
+from cute_lab.sliders import Range
 
 PLAIN = (int, bool, complex, str, bytes, type(None), torch.dtype, torch.device)
 CONTAINERS = (tuple, list, dict)
@@ -105,6 +106,8 @@ def _of(value: Any, depth: int, seen: dict[int, int]) -> Any:
         return value.hex()  # 0.0 and -0.0 are two numbers
     if isinstance(value, float):
         return (type(value), value.hex(), _of(vars(value), depth + 1, seen) if hasattr(value, "__dict__") else None)
+    if isinstance(value, Range):  # of a slider; it is no more than its numbers
+        return (Range, value.low, value.high, value.step)
     if isinstance(value, PLAIN):
         return (type(value), value)
     if isinstance(value, torch.Tensor):

@@ -44,12 +44,18 @@ def pool() -> ThreadPoolExecutor:
 
 def argument(t: torch.Tensor) -> Any:
     """A tensor for the DSL, by reference, with its own layout."""
-    return from_dlpack(t.detach())
+    return _ready(from_dlpack(t.detach()))
 
 
 def dynamic(t: torch.Tensor) -> Any:
     """The same with sizes that are not compiled in."""
-    return from_dlpack(t.detach()).mark_layout_dynamic()
+    return _ready(from_dlpack(t.detach()).mark_layout_dynamic())
+
+
+def _ready(made: Any) -> Any:
+    """The DSL makes a tensor's descriptor in the first call that takes it: two threads at once would make two, and free one in use."""
+    made.__c_pointers__()
+    return made
 
 
 def captures(tables: Sequence[Table], rows: Sequence[Scalar]) -> Any:

@@ -13,8 +13,10 @@ from cute_lab import advice, applied, build, check, cutedsl, inspector, maps, pa
 from cute_lab.blocks import BlockMap
 from cute_lab.capture import Mod, Number
 from cute_lab.errors import MissingMod, OptionError
+from cute_lab.exporting import export
 from cute_lab.generated import Generated
 from cute_lab.ir import INPUTS, Program
+from cute_lab.known_labs import remember
 from cute_lab.live import Live
 from cute_lab.record import Cell, Record, Shape
 from cute_lab.trace import Traced
@@ -276,11 +278,14 @@ class Lab:
     # -- the record -------------------------------------------------------------------------------------------------------
     def record(self, targets: Sequence[str] | None = None, backward: bool = False) -> Record:
         """Everything above, once, as plain data: verified, block map, compiled for the targets (side by side)."""
-        return reports.record(self, tuple(self.targets if targets is None else targets), backward, time.perf_counter())
+        made = reports.record(self, tuple(self.targets if targets is None else targets), backward, time.perf_counter())
+        return remember(made, self)
 
     def show(self, *views: str | Sequence[str]) -> None:
         """Displays the named views of a new record; summary, mask and source without a name."""
         self.record().show(*(name for v in views for name in ([v] if isinstance(v, str) else v)))
+
+    export = export
 
     def panel(self, retime: Callable[[Lab], str] | None = None) -> Panel:
         """Its sliders, to show and to move; the same ones until they are closed. `retime` times a Lab on the GPU, in words."""
@@ -291,8 +296,5 @@ class Lab:
     def __repr__(self) -> str:
         s = self.shape
         what = " and ".join(n for n, m in (("score_mod", self.score_mod), ("mask_mod", self.mask_mod)) if m is not None)
-        return (
-            f"<Lab {self.name}: {what}, B{s.B} H{s.H}"
-            + (f" Hkv{s.Hkv}" if s.Hkv != s.H else "")
-            + f" Sq{s.Sq} Skv{s.Skv} D{s.D} {s.dtype}>"
-        )
+        heads = f"H{s.H}" + (f" Hkv{s.Hkv}" if s.Hkv != s.H else "")
+        return f"<Lab {self.name}: {what}, B{s.B} {heads} Sq{s.Sq} Skv{s.Skv} D{s.D} {s.dtype}>"

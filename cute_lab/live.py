@@ -21,8 +21,15 @@ class Live:
         self.state: Any = None
         self.traced: Traced | None = None
         self.made: dict[Any, Any] = {}
+        self.held = False
+
+    def hold(self) -> None:
+        """It stays as it is: for a look of a moment."""
+        self.held = True
 
     def now(self) -> Traced:
+        if self.held and self.traced is not None:
+            return self.traced
         state = freshness.state(*self.mods)
         if self.traced is None or state is None or state != self.state:
             self.state, self.traced = None, None  # a mod that fails now has no earlier result

@@ -1,6 +1,7 @@
-"""%%cute_attention: a cell's two functions and its options -> a Lab in the notebook and its views below the cell.
+"""%%cute_attention: a cell's two functions and its options -> a Lab in the notebook and its views below the cell. %cute_share.
 
-The equal of `cute_lab.attention(...)`. Mistakes are raised, never printed; an unknown option is a UsageError, as in every magic.
+The equals of `cute_lab.attention(...)` and of `python -m cute_lab share`. Mistakes are raised, never printed; an unknown option is a
+UsageError, as in every magic.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 
+from cute_lab import comm
 from cute_lab.options import AUTO, MAGIC, NONE, PARSER, SHAPE, complete, fragment, parse
 
 
@@ -74,6 +76,18 @@ class CuteMagics(Magics):
             display.show(record, names, replace=shown)  # the summary has the speed now
             display.show(record, ("throughput", "timings"))
 
+    @no_var_expand
+    @line_magic
+    def cute_share(self, line: str) -> None:
+        """%cute_share [NOTEBOOK.ipynb] [--out FILE] [--check] [--in-place] [--keep-environment] [--private hostname,user,path]
+
+        Makes a notebook fit to be shared, this one without a path. What is shared is the file on the disk: save it first.
+        """
+        __tracebackhide__ = True
+        from cute_lab import share_magic
+
+        print(share_magic.run(line, self.shell.user_ns))  # type: ignore[union-attr]
+
 
 def _sliders(lab: Any) -> Any:
     """The panel, above the card, where the cell declares sliders. It starts to work when the card is there: not both at once."""
@@ -106,10 +120,13 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell.register_magics(CuteMagics)
     if matcher not in shell.Completer.custom_matchers:
         shell.Completer.custom_matchers.append(matcher)
+    comm.register(shell)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop(MAGIC, None)
+        for name in (MAGIC, "cute_share"):
+            shell.magics_manager.magics[kind].pop(name, None)
     if matcher in shell.Completer.custom_matchers:
         shell.Completer.custom_matchers.remove(matcher)
+    comm.unregister(shell)

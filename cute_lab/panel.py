@@ -27,6 +27,7 @@ from cute_lab.controls import LINES, Controls
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.lab import Lab
 from cute_lab.latest import Latest, Outdated
+from cute_lab.record import BlockSummary
 from cute_lab.views._text import Lines, page
 
 Retime = Callable[[Lab], str]  # runs and times again, on the GPU; returns a sentence
@@ -47,7 +48,7 @@ class Panel:
         self._sizes: dict[str, int] = {name: getattr(lab.shape, name) for name in steps.stops(lab)}
         self._step = LINES[0]  # what the first thread is at
         self.text = dict.fromkeys(LINES, "")
-        self.png: bytes | None = None
+        self._shown: tuple[Lab, BlockSummary] | None = None  # the block map in the picture
         self._now: Lab | None = None  # what all lines are about
         self._error: BaseException | None = None
         self._code: tuple[Any, ...] = ()  # what the cost line is about: shape, text, targets
@@ -143,9 +144,9 @@ class Panel:
     def _follow(self, _: None, outdated: Outdated) -> None:
         self._error, self._now, self._step = None, None, "mask"
         lab = self.present()
-        png, words = steps.step_mask(lab)
-        self.png = png
-        self.controls.picture(png)
+        blocks, words = steps.step_mask(lab)
+        self._shown = (lab, blocks) if blocks else None
+        self.controls.picture(lab, blocks)
         self._say("mask", words)  # also where newer values wait: a picture must follow a hand that does not rest
         code = (lab.shape, lab.source)
         self._fade("check", *["cost"] * (code != self._code[:2]), *["time"] * (self.retime is not None))
@@ -168,8 +169,8 @@ class Panel:
         self._error, self._code = error, ()
         at = LINES.index(self._step)
         if at == 0:
-            self.png = None
-            self.controls.picture(None)
+            self._shown = None
+            self.controls.picture(self.lab, None)
         self._say(LINES[at], error)
         for line in LINES[at + 1 :]:
             self._say(line, "")
@@ -220,17 +221,25 @@ class Panel:
             panel._displays.clear()  # these outputs are gone
             panel.close()
         self._place = (cell, shell.execution_count) if cell else None
-        data = self._still()
-        if not self.closed:
+        if self.closed:
+            data = self._still()
+        else:
             view = {"version_major": 2, "version_minor": 0, "model_id": self.controls.box.model_id}
             data = {"application/vnd.jupyter.widget-view+json": view, "text/plain": self.sentence}
         self._displays.append(f"cute-lab-sliders-{id(self):x}-{len(self._displays)}")
         publish_display_data(data=data, transient={"display_id": self._displays[-1]})  # type: ignore[no-untyped-call]
 
     def _still(self) -> dict[str, Any]:
-        if self.png is None:
+        png = self.png
+        if png is None:
             return dict(page(Lines(tuple(str(self).split("\n")))))
-        return {"image/png": base64.b64encode(self.png).decode(), "text/plain": str(self)}
+        return {"image/png": base64.b64encode(png).decode(), "text/plain": str(self)}
+
+    @property
+    def png(self) -> bytes | None:
+        """The block map that it shows, for outputs without widgets."""
+        shown = self._shown
+        return None if shown is None else steps.picture(*shown)
 
     def _ipython_display_(self) -> None:
         self.show()

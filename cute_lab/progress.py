@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import weakref
 from typing import Any, TextIO
 
 from IPython.core.getipython import get_ipython
@@ -15,6 +16,19 @@ def clock(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
+_current: weakref.ref[Progress] | None = None  # the last one that has stepped
+
+
+def running() -> dict[str, Any] | None:
+    """What is under way in this process, and how many seconds are left: None where that can't be told yet."""
+    found = _current() if _current is not None else None
+    if found is None or not found.at[1]:
+        return None
+    done, text = found.at
+    passed = time.perf_counter() - found.started
+    return {"what": text, "left_seconds": passed / done * (found.parts - done) if done > 0 else None}
+
+
 class Progress:
     """`parts` of about equal length; `step(done, text)` says which is under way. Silent when `quiet`."""
 
@@ -23,8 +37,11 @@ class Progress:
         self.stream = stream or sys.stderr
         self.handle: Any = None
         self.line = ""
+        self.at: tuple[float, str] = (0.0, "")
 
     def step(self, done: float, text: str) -> None:
+        global _current
+        _current, self.at = weakref.ref(self), (done, text)
         if self.quiet:
             return
         passed = time.perf_counter() - self.started
@@ -49,8 +66,13 @@ class Progress:
         else:
             print(line, file=self.stream, flush=True)
 
+    def end(self) -> None:
+        """Nothing is under way any more."""
+        self.at = (0.0, "")
+
     def close(self, text: str) -> None:
         """The last line: what was done."""
+        self.end()
         if self.quiet:
             return
         self._write(text)

@@ -1,11 +1,12 @@
 """A run as frozen dataclasses <-> JSON. Strict at the border, free of torch: views and the front end need nothing else.
 
-record  = schema kind name created seconds cell shape params source stages checks blocks? targets notes bench?
+record  = schema kind name created seconds cell shape params source stages checks blocks? cells? targets notes bench?
           environment hash
 source  = text user_lines functions    line i+1 of text comes from the cell's line user_lines[i]; 0: from no line
 blocks  = block sizes, counts, data    kinds [Bm, Hm, nq, nkv], 0 empty, 1 partial, 2 full, in base64 of zlib:
           up to 2**20 blocks four in a byte from the low bits up, more of them as the runs of their rows (Runs.pack)
-target  = target direction status, what the compiler said, cost per line of the cell
+cells   = the mask as a graph that a browser computes cell by cell; none where the tables that it reads are large
+target  = target direction status, what the compiler said, cost per line of the cell, the listings' lines that matter
 
 A line of a cell is counted as the editor shows it: the first line of `cell.text` has the number `cell.first_line`.
 JSON has no inf and nan: these floats are the strings "inf", "-inf" and "nan".
@@ -23,19 +24,29 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cute_lab.block_summary import BlockSummary as BlockSummary
+from cute_lab.cell_code import CellCode
 from cute_lab.codec import decode, encode
 from cute_lab.environment import environment as environment
 from cute_lab.environment import now as now
 from cute_lab.environment import version as version
 from cute_lab.errors import OptionError
+from cute_lab.excerpt import Listing
 from cute_lab.measurement import Bench
 from cute_lab.measurement import Shape as Shape
 
-SCHEMA = 2
+SCHEMA = 3
 MIME = "application/vnd.cute-lab.v1+json"
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def _each(rows: object, **new: object) -> object:
+    """New fields for each object of a list; what is no such list is left to the decoder, which says so."""
+    return [{**row, **new} if isinstance(row, dict) else row for row in rows] if isinstance(rows, list) else rows
+
+
 MIGRATIONS: dict[int, Migration] = {  # n -> turns an object of schema n into one of schema n + 1
     1: lambda old: {**{name: value for name, value in old.items() if name != "timings"}, "bench": None},  # `timings` was reserved
+    2: lambda old: {**old, "cells": None, "targets": _each(old.get("targets"), listing=None)},
 }
 
 
@@ -131,6 +142,7 @@ class TargetReport:
     cost: float | None = None  # estimated cycles of a tile: ranks variants of one target, good to +-10 %, no speed
     line_cost: tuple[LineCost, ...] = ()
     advice: tuple[Note, ...] = ()
+    listing: Listing | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +159,7 @@ class Record:
     stages: Stages
     checks: tuple[Check, ...]
     blocks: BlockSummary | None
+    cells: CellCode | None
     targets: tuple[TargetReport, ...]
     notes: tuple[Note, ...]
     bench: Bench | None

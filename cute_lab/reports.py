@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Literal
 
-from cute_lab import advice, build, cutedsl, packed
+from cute_lab import advice, browser_mask, build, cutedsl, packed
 from cute_lab.errors import CompilerCrashed, CompilerTimeout, CuteLabError, GeometryError
+from cute_lab.excerpt import Listing, excerpt
 from cute_lab.ir import DTYPES, Program
 from cute_lab.record import SCHEMA, Cell, LineCost, Note, Param, Record, Shape, Source, Stages, TargetReport, digest, environment, now
 from cute_lab.targets import DIRECTIONS, Target, skips_blocks, tile_rule
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from cute_lab.lab import Lab
 
 PACKED_LANES = 32
+FAR = 400  # lines between two functions of a file, from which on they are shown as if they were neighbours
 Direction = Literal["forward", "backward"]
 
 
@@ -91,6 +93,10 @@ def report(found: build.Artifact | CuteLabError, target: str, direction: Directi
         cost=found.cost,
         line_cost=costs,
         advice=hints,
+        listing=Listing(
+            excerpt(found.sass, {row: user for row, _, user in found.line_map}, found.loop),
+            excerpt(found.ptx, {row: user for row, _, user in found.ptx_map}, None),
+        ),
     )
 
 
@@ -135,6 +141,7 @@ def record(lab: Lab, names: tuple[str, ...], backward: bool, start: float) -> Re
         stages=Stages(lab.fx, str(program), None),
         checks=proof.checks,
         blocks=blocks,
+        cells=browser_mask.cell_code(program),
         targets=compiled,
         notes=tuple(advice.for_program(lab)),
         bench=None,
@@ -144,12 +151,12 @@ def record(lab: Lab, names: tuple[str, ...], backward: bool, start: float) -> Re
 
 
 def cell_of(lab: Lab) -> Cell:
-    """The mods' own text, for a lab that was made by the function and not by a cell."""
+    """The mods' own text, for a lab that was made by the function and not by a cell. In one file each line keeps its number."""
     import inspect
 
     from cute_lab.diagnose import function_of
 
-    parts, first = [], 0
+    files: dict[str, dict[int, str]] = {}  # line by line: two lambdas may share one
     for mod in (lab.score_mod, lab.mask_mod):
         function = function_of(mod) if mod is not None else None
         if function is None:
@@ -158,7 +165,10 @@ def cell_of(lab: Lab) -> Cell:
             lines, start = inspect.getsourcelines(function)
         except (OSError, TypeError):
             continue
-        parts.append((start, "".join(lines)))
-    parts.sort()
-    first = parts[0][0] if parts else 1
-    return Cell("\n".join(text.rstrip("\n") for _, text in parts), "", lab.name, first)
+        text = "".join(lines).rstrip().split("\n")
+        files.setdefault(function.__code__.co_filename, {}).update(enumerate(text, start))
+    if not files:
+        return Cell("", "", lab.name, 1)
+    first, *others = files.values()
+    text = [first.get(n, "") for n in range(min(first), max(first) + 1)] if max(first) - min(first) < FAR else list(first.values())
+    return Cell("\n".join([*text, *(line for other in others for line in other.values())]), "", lab.name, min(first))

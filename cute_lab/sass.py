@@ -240,6 +240,11 @@ def return_line(source: str, function: str) -> int:
     return max(lines)
 
 
+def moved_lines(spec: Mapping[str, Any], folded: Mapping[tuple[str, int], str]) -> dict[tuple[str, int], int]:
+    """FA4 lines to which the compiler moves a mod's arithmetic -> the generated line that it counts for: the mod's return line."""
+    return {place: return_line(spec["source"], name) for place, name in folded.items() if name in spec["functions"]}
+
+
 def analyse(
     cubin: bytes,
     filename: str,
@@ -247,18 +252,14 @@ def analyse(
     direction: str,
     spec: Mapping[str, Any],
     tile: tuple[int, int],
-    folded: Mapping[tuple[str, int], str],
+    moved: Mapping[tuple[str, int], int],
 ) -> dict[str, Any]:
-    """Everything of an Artifact that the cubin tells, JSON-able.
-
-    `folded`: FA4 lines to which the compiler moves a mod's arithmetic, and the mod; counted for its return line.
-    """
+    """Everything of an Artifact that the cubin tells, JSON-able. `moved`: see moved_lines."""
     listing = parse(disassemble(cubin))
     code = listing.instructions
-    returns = {place: return_line(spec["source"], name) for place, name in folded.items() if name in spec["functions"]}
 
     def generated(ins: Instruction) -> int:
-        return ins.line if ins.file == filename else returns.get((ins.file, ins.line), 0)
+        return ins.line if ins.file == filename else moved.get((ins.file, ins.line), 0)
 
     mapped = [(ins, line) for ins in code if (line := generated(ins)) > 0]
     loop = main_loop(listing, target, frozenset(ins.row for ins, _ in mapped))

@@ -1,4 +1,4 @@
-"""What follows when a slider moves, one step each, as pure functions of a Lab: the mask and its picture, the check, the cost."""
+"""What follows when a slider moves, one step each, as pure functions of a Lab: the mask, its picture, the check, the cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.lab import Lab
 from cute_lab.picture import block_png
 from cute_lab.quantities import number
-from cute_lab.record import TargetReport
+from cute_lab.record import BlockSummary, TargetReport
 from cute_lab.sliders import Range, Slider, shown
 from cute_lab.views._words import NO_MASK, architecture, register_words
 from cute_lab.views.summary import check_lines, mask_words
@@ -64,15 +64,19 @@ def sentence(sliders: Mapping[str, Range], now: Mapping[str, Number]) -> str:
     return f"sliders: {'; '.join(found) or 'the shape'}; run the cell for live sliders"
 
 
-def step_mask(lab: Lab) -> tuple[bytes | None, str]:
-    """The block map as a PNG, None without a mask_mod, and how sparse it is."""
+def step_mask(lab: Lab) -> tuple[BlockSummary | None, str]:
+    """The block map, None without a mask_mod, and how sparse it is."""
     if lab.mask_mod is None:
         return None, f"▦ {NO_MASK}"
     blocks = lab.blocks().summary()
-    png = block_png(blocks, Sq=lab.shape.Sq, Skv=lab.shape.Skv, title=f"{lab.name} · {values_words(lab)}")
     same = lab.shape.B * lab.shape.H // (blocks.Bm * blocks.Hm)  # batch entries and heads that share a map
     cells = f"{number(blocks.kept_cells // same)} of {number(blocks.total_cells // same)} cells are kept."
-    return png, f"▦ {mask_words(blocks, lab.shape)} {cells}"
+    return blocks, f"▦ {mask_words(blocks, lab.shape)} {cells}"
+
+
+def picture(lab: Lab, blocks: BlockSummary) -> bytes:
+    """The block map as a PNG."""
+    return block_png(blocks, Sq=lab.shape.Sq, Skv=lab.shape.Skv, title=f"{lab.name} · {values_words(lab)}")
 
 
 def step_check(lab: Lab) -> str:

@@ -14,10 +14,20 @@ from typing import Any
 from cute_lab.errors import Loc
 
 
+def parse(text: str, file: str = "<unknown>") -> ast.Module:
+    """CPython up to 3.12 counts depth for all threads together, and says SystemError where two parse at once: try again."""
+    for _ in range(5):
+        try:
+            return ast.parse(text, file)
+        except SystemError:
+            continue
+    return ast.parse(text, file)
+
+
 @functools.lru_cache(maxsize=64)
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        return parse(text)
     except SyntaxError:
         return None
 

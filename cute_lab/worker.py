@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cute_lab import sass
+from cute_lab import ptx, sass
 from cute_lab.crosscompile import compile_cubin, folded_places, preload, tile_of
 from cute_lab.targets import TARGETS
 
@@ -72,7 +72,9 @@ def child(folder: Path) -> int:
     spec, target, direction, start = job["spec"], TARGETS[job["target"]], job["direction"], time.perf_counter()
     try:
         kernel, made = compile_cubin(spec, target, direction, filename, folder)
-        result = sass.analyse(made.__cubin__, filename, target, direction, spec, tile_of(kernel), folded_places())
+        moved = sass.moved_lines(spec, folded_places())
+        result = sass.analyse(made.__cubin__, filename, target, direction, spec, tile_of(kernel), moved)
+        result["ptx_map"] = ptx.line_map(made.__ptx__, filename, moved)
     except BaseException as error:
         report = {"message": short_message(error), "line": generated_line(error, filename)}
         report["traceback"] = ANSI.sub("", traceback.format_exc())

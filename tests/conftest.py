@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["browser"]
 GOLDENS = Path(__file__).parent / "goldens"
 FLAG = "--update-golden"
 

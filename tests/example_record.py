@@ -163,7 +163,7 @@ def build_example() -> Record:
         schema=SCHEMA, kind="attention", name="example_alibi_softcap", created=now(), seconds=1.9,
         cell=Cell(CELL, CELL.split("\n")[0], "example_alibi_softcap"), shape=shape,
         params=(Param("window", 1024, runtime=True), Param("S", 4096, runtime=False)),
-        source=source, stages=Stages(FX, IR, None), checks=(score, mask), blocks=window_blocks(4096, 1024, 128),
+        source=source, stages=Stages(FX, IR, None), checks=(score, mask), blocks=window_blocks(4096, 1024, 128), cells=None,
         targets=(hopper, blackwell, refused),
         notes=(
             Note("info", "Example record: mask and check are computed, the numbers of the targets are made up."),

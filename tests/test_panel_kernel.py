@@ -34,7 +34,7 @@ SENTENCE = "sliders: window 64..512 step 64, now {}; run the cell for live slide
 def run(*cells: str) -> list[list[Any]]:
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(cell, metadata={"tags": ["raises-exception"]}) for cell in ("%load_ext cute_lab", *cells)]
-    execute(notebook, ROOT)
+    execute(notebook, ROOT, still=False)
     return [cell.outputs for cell in notebook.cells[1:]]
 
 

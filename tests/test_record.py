@@ -79,15 +79,21 @@ def test_a_future_schema_names_both_versions(obj: dict[str, Any]) -> None:
         from_json(obj)
     assert isinstance(caught.value, CuteLabError)
     mine = environment()["cute_lab"]
-    assert caught.value.summary == f"this record has schema 7 (cute_lab 9.9.0), this cute_lab {mine} reads schema 2"
+    assert caught.value.summary == f"this record has schema 7 (cute_lab 9.9.0), this cute_lab {mine} reads schema 3"
     assert caught.value.hint == "pip install -U cute_lab"
 
 
 def test_an_old_schema_is_migrated(obj: dict[str, Any]) -> None:
+    del obj["cells"]
+    for target in obj["targets"]:
+        del target["listing"]
+    assert from_json({**obj, "schema": 2}) == load(EXAMPLE)
+    with pytest.raises(OptionError, match=r"record\.targets must be tuple, got int '3'"):
+        from_json({**obj, "schema": 2, "targets": 3})
     del obj["bench"]
     obj |= {"schema": 1, "timings": []}
     assert from_json(obj) == load(EXAMPLE)
-    with pytest.raises(OptionError, match=r"this record has schema 0, this cute_lab .* reads schema 2"):
+    with pytest.raises(OptionError, match=r"this record has schema 0, this cute_lab .* reads schema 3"):
         from_json({**obj, "schema": 0})
 
 
@@ -250,3 +256,22 @@ def test_no_heavy_import() -> None:
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_functions_of_a_file_keep_the_numbers_of_their_lines() -> None:
+    from cute_lab.lab import attention
+
+    def score_mod(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return score * 2.0
+
+    # what stands between the two counts
+
+    def mask_mod(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return q_idx >= kv_idx
+
+    record = attention(score_mod, mask_mod, Sq=256).record(())
+    lines = Path(__file__).read_text().split("\n")
+    cell = dict(enumerate(record.cell.text.split("\n"), record.cell.first_line))
+    used = sorted(set(record.source.user_lines) - {0})
+    assert [lines[n - 1].strip() for n in used] == ["return score * 2.0", "return q_idx >= kv_idx"]
+    assert [cell[n] for n in used] == [lines[n - 1] for n in used]

@@ -1,0 +1,91 @@
+/** Wheel, drag, pinch, double click and keys, as what they ask for. */
+
+import type { Disposables } from '../core/dom';
+
+export interface Asked {
+  /** A place in the map, in CSS pixels. */
+  point(x: number, y: number): void;
+  leave(): void;
+  pan(dx: number, dy: number): void;
+  /** Around a place; without one around the cursor. */
+  zoom(factor: number, x?: number, y?: number): void;
+  /** Moves the cursor; in blocks, or in cells. */
+  step(down: number, right: number, unit: 'block' | 'cell'): void;
+  whole(): void;
+}
+
+const KEYS: Record<string, readonly [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+const STEP = 1.5;
+
+/** `offset` is where the map begins in the element. */
+export function gestures(target: HTMLElement, offset: { x: number; y: number }, ask: Asked, kept: Disposables): void {
+  const down = new Map<number, { x: number; y: number }>();
+  const place = (event: MouseEvent): { x: number; y: number } => {
+    const box = target.getBoundingClientRect();
+    return { x: event.clientX - box.left - offset.x, y: event.clientY - box.top - offset.y };
+  };
+  kept.on<WheelEvent>(
+    target,
+    'wheel',
+    event => {
+      if (!event.ctrlKey && !target.matches(':focus')) {
+        return; // the notebook scrolls
+      }
+      event.preventDefault();
+      const lines = event.deltaMode === 0 ? event.deltaY / 100 : event.deltaY / 3;
+      const { x, y } = place(event);
+      ask.zoom(Math.exp(-Math.max(-2, Math.min(2, event.ctrlKey && Math.abs(lines) < 0.2 ? lines * 5 : lines * 0.4))), x, y);
+    },
+    { passive: false }
+  );
+  kept.on<PointerEvent>(target, 'pointerdown', event => {
+    if (event.button === 0) {
+      down.set(event.pointerId, place(event));
+      target.setPointerCapture?.(event.pointerId);
+    }
+  });
+  kept.on<PointerEvent>(target, 'pointermove', event => {
+    const now = place(event);
+    const before = down.get(event.pointerId);
+    const other = [...down].find(([id]) => id !== event.pointerId)?.[1];
+    if (before && other) {
+      const apart = (p: { x: number; y: number }): number => Math.hypot(p.x - other.x, p.y - other.y) || 1;
+      ask.zoom(apart(now) / apart(before), (now.x + other.x) / 2, (now.y + other.y) / 2);
+      ask.pan((now.x - before.x) / 2, (now.y - before.y) / 2);
+    } else if (before) {
+      ask.pan(now.x - before.x, now.y - before.y);
+    }
+    if (before) {
+      down.set(event.pointerId, now);
+    }
+    ask.point(now.x, now.y);
+  });
+  for (const name of ['pointerup', 'pointercancel', 'lostpointercapture']) {
+    kept.on<PointerEvent>(target, name, event => down.delete(event.pointerId));
+  }
+  kept.on(target, 'pointerleave', () => ask.leave());
+  kept.on<MouseEvent>(target, 'dblclick', event => {
+    const { x, y } = place(event);
+    ask.zoom(event.shiftKey ? 0.25 : 4, x, y);
+  });
+  kept.on<KeyboardEvent>(target, 'keydown', event => {
+    const step = KEYS[event.key];
+    if (event.ctrlKey || event.metaKey) {
+      return;
+    }
+    if (step) {
+      const far = event.shiftKey ? 10 : 1;
+      ask.step(step[0] * far, step[1] * far, event.altKey ? 'cell' : 'block');
+    } else if (event.key === '+' || event.key === '=') {
+      ask.zoom(STEP);
+    } else if (event.key === '-') {
+      ask.zoom(1 / STEP);
+    } else if (event.key === '0') {
+      ask.whole();
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}

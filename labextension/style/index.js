@@ -1,0 +1,1 @@
+import '../lib/style.css';
