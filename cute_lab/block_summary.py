@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cute_lab.runs import FULL, Runs
 
-BY_BLOCK = 1 << 20  # blocks
+BY_BLOCK = 1 << 20  # blocks; schema 2 and older keep every map up to here by block
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,11 @@ class BlockSummary:
 
     @classmethod
     def from_runs(cls, runs: Runs, Hm: int, block: tuple[int, int], kept_cells: int, total_cells: int, seconds: float) -> BlockSummary:
-        """Small maps by block, four in a byte; large ones by the runs of their rows, see Runs.pack."""
+        """By block, four in a byte, where that is smaller before it is packed; else by the runs of their rows, see Runs.pack."""
         empty, partial, full = runs.counts()
         encoding: Literal["zlib-2bit-b64", "zlib-runs-b64"] = "zlib-runs-b64"
-        if runs.groups * runs.rows * runs.width <= BY_BLOCK:
+        blocks = runs.groups * runs.rows * runs.width
+        if blocks <= BY_BLOCK and blocks // 4 <= 4 * runs.groups * runs.rows + 5 * len(runs.start):
             kinds = runs.dense().reshape(-1)
             quads = np.pad(kinds, (0, -kinds.size % 4)).reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8)
             packed, encoding = zlib.compress(np.bitwise_or.reduce(quads, axis=1).astype(np.uint8).tobytes(), 9), "zlib-2bit-b64"

@@ -4,7 +4,7 @@ record  = schema kind name created seconds cell shape params source stages check
           environment hash
 source  = text user_lines functions    line i+1 of text comes from the cell's line user_lines[i]; 0: from no line
 blocks  = block sizes, counts, data    kinds [Bm, Hm, nq, nkv], 0 empty, 1 partial, 2 full, in base64 of zlib:
-          up to 2**20 blocks four in a byte from the low bits up, more of them as the runs of their rows (Runs.pack)
+          blocks four in a byte from the low bits up, or the runs of their rows (Runs.pack), whichever is smaller
 cells   = the mask as a graph that a browser computes cell by cell; none where the tables that it reads are large
 target  = target direction status, what the compiler said, cost per line of the cell, the listings' lines that matter
 
