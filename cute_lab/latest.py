@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import sys
 import threading
 import time
 import weakref
@@ -77,6 +78,30 @@ class Latest(Generic[Item]):
             del item  # while nothing is to do, nothing is kept alive
 
 
+class Brisk:
+    """While a thread is inside, all threads take turns ten times as often as Python's own 5 ms: where two have short things to do one
+    after the other, as a kernel's messages and a picture that follows a hand, each waits for the other's turn to end."""
+
+    TURN = 0.0005  # seconds; from a slider to its mask at S = 64k it took 86 ms instead of 99, two cores, benchmarks/frontend.py
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = threading.Lock(), 0, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._before, self.TURN))
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                sys.setswitchinterval(self._before)
+
+
+brisk = Brisk()
 _living: weakref.WeakSet[Latest] = weakref.WeakSet()  # type: ignore[type-arg]
 
 

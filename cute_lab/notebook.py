@@ -84,8 +84,10 @@ def code_cells(notebook: Any) -> Iterator[tuple[Place, Any]]:
 def execute(
     notebook: Any, folder: Path, *, allow_errors: bool = False, timeout: int = 600, timing: bool = False, still: bool = True
 ) -> None:
-    """Runs all cells in a fresh kernel of this very Python, whatever kernels are installed. The outputs are in `notebook` then; with
-    `still`, sliders as their last picture: the kernel that moves them is gone. `timing` notes in a cell's metadata when it began and ended."""
+    """Runs all cells in a fresh kernel of this very Python, whatever kernels are installed. The outputs are in `notebook` then.
+
+    `still`: sliders are left as their last picture, for the kernel that moves them is gone. `timing` notes in a cell's metadata when it
+    began and ended."""
     try:
         import nbformat
         from jupyter_client.kernelspec import KernelSpecManager

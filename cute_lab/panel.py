@@ -26,7 +26,7 @@ from cute_lab.capture import Number
 from cute_lab.controls import LINES, Controls
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.lab import Lab
-from cute_lab.latest import Latest, Outdated
+from cute_lab.latest import Latest, Outdated, brisk
 from cute_lab.record import BlockSummary
 from cute_lab.views._text import Lines, page
 
@@ -143,10 +143,11 @@ class Panel:
 
     def _follow(self, _: None, outdated: Outdated) -> None:
         self._error, self._now, self._step = None, None, "mask"
-        lab = self.present()
-        blocks, words = steps.step_mask(lab)
-        self._shown = (lab, blocks) if blocks else None
-        self.controls.picture(lab, blocks)
+        with brisk:
+            lab = self.present()
+            blocks, words = steps.step_mask(lab)
+            self._shown = (lab, blocks) if blocks else None
+            self.controls.picture(lab, blocks)
         self._say("mask", words)  # also where newer values wait: a picture must follow a hand that does not rest
         code = (lab.shape, lab.source)
         self._fade("check", *["cost"] * (code != self._code[:2]), *["time"] * (self.retime is not None))

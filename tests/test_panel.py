@@ -7,6 +7,7 @@ import gc
 import os
 import random
 import re
+import sys
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from cute_lab import forkclient, host, mask_widget, steps
 from cute_lab.codec import encode
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.lab import Lab
+from cute_lab.latest import brisk
 from cute_lab.panel import Panel
 from test_sliders import WINDOW, lab_of
 
@@ -119,6 +121,17 @@ def test_a_hundred_random_edits_and_moves_show_nothing_stale_and_leave_nothing()
     assert threads <= 0
     assert objects < 500_000
     assert resident < 40_000_000
+
+
+def test_threads_take_turns_as_before_when_the_picture_is_there(panel: Callable[..., Panel]) -> None:
+    before = sys.getswitchinterval()
+    with brisk, brisk:
+        assert sys.getswitchinterval() == pytest.approx(brisk.TURN, rel=0.01)
+    assert sys.getswitchinterval() == before
+    shown = panel(lab_of(WINDOW, {}, Sq=512))
+    shown.set(window=128)
+    shown.settled()
+    assert sys.getswitchinterval() == before
 
 
 def a_hundred_edits() -> tuple[int, int, int]:
