@@ -1,4 +1,4 @@
-/** The choice of another record to compare with: the previous run of the same name at first. */
+/** The choice of another record to compare with: the previous run of the same name at first, nothing where there is none. */
 
 import { h } from '../core/dom';
 import { keyOf } from '../core/record';
@@ -13,7 +13,7 @@ const MOST = 50;
 
 export interface OtherChoice {
   readonly element: HTMLElement;
-  /** Calls back with the chosen record, at first and at each change. */
+  /** Calls back with the chosen record or null, at first and at each change. */
   readonly apply: () => void;
 }
 
@@ -22,21 +22,22 @@ export function others(record: CuteRecord, around: Surroundings): CuteRecord[] {
   return (around.others?.() ?? []).filter(other => keyOf(other) !== own).slice(0, MOST).map(other => bounded(around.trans, other).record);
 }
 
-/** Earlier runs of the same name come first. */
+/** The newest earlier run of the same name. */
 export function previous(record: CuteRecord, all: readonly CuteRecord[]): CuteRecord | undefined {
-  return all.find(other => other.name === record.name && other.created <= record.created) ?? all[0];
+  return all.find(other => other.name === record.name && other.created <= record.created);
 }
 
-export function otherChoice(record: CuteRecord, around: Surroundings, act: (other: CuteRecord) => void): OtherChoice | null {
+export function otherChoice(record: CuteRecord, around: Surroundings, act: (other: CuteRecord | null) => void): OtherChoice | null {
   const t = around.trans;
   const all = others(record, around);
-  const first = previous(record, all);
-  if (!first) {
+  if (!all.length) {
     return null;
   }
-  const select = h('select', { ...KEYS, class: 'jp-Cute-select' }, ...all.map((other, i) => h('option', { value: i }, otherWords(other))));
-  select.value = String(all.indexOf(first));
-  const apply = (): void => act(all[Number(select.value)] ?? first);
+  const first = previous(record, all);
+  const none = h('option', { value: -1 }, t.__('nothing'));
+  const select = h('select', { ...KEYS, class: 'jp-Cute-select' }, none, ...all.map((other, i) => h('option', { value: i }, otherWords(other))));
+  select.value = String(first ? all.indexOf(first) : -1);
+  const apply = (): void => act(all[Number(select.value)] ?? null);
   select.addEventListener('change', apply);
   return { element: h('label', { class: 'jp-Cute-choice' }, t.__('compared with'), ' ', select), apply };
 }
@@ -45,7 +46,8 @@ export function otherWords(other: CuteRecord): string {
   return shown(`${other.name} · ${shapeWords(other.shape)} · ${when(other)}`, 90);
 }
 
-/** 2026-11-30T17:09:48Z -> 2026-11-30 17:09:48 UTC */
+/** 2026-11-30T17:09:48.123Z -> 2026-11-30 17:09:48 UTC */
 export function when(record: CuteRecord): string {
-  return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(record.created) ? record.created.replace('T', ' ').replace('Z', ' UTC') : shown(record.created, 40);
+  const [, day, time] = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/.exec(record.created) ?? [];
+  return day ? `${day} ${time} UTC` : shown(record.created, 40);
 }

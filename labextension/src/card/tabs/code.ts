@@ -64,6 +64,12 @@ class CodeTab implements Disposable {
   /** The switch between the panes and the difference; nothing where there is no other record. */
   private changes(t: Translate, linked: HTMLElement, place: HTMLElement): HTMLElement[] {
     const choice = otherChoice(this.record, this.around, other => {
+      button.disabled = !other;
+      if (!other) {
+        button.textContent = t.__('Changes');
+        show(false);
+        return;
+      }
       const n = counts(diff(other.cell.text.split('\n').slice(0, 5_000), this.record.cell.text.split('\n').slice(0, 5_000)));
       button.textContent = t.__('Changes (+%1 −%2)', n.added, n.removed);
       place.replaceChildren(recordDiffs(t, other, this.record));
@@ -72,13 +78,13 @@ class CodeTab implements Disposable {
       return [];
     }
     const button = h('button', { class: 'jp-Cute-button', type: 'button', ...KEYS, 'aria-pressed': 'false' }, t.__('Changes'));
-    this.ends.on(button, 'click', () => {
-      const on = place.hidden;
+    const show = (on: boolean): void => {
       place.hidden = !on;
       linked.hidden = on;
       this.add.hidden = on;
       button.setAttribute('aria-pressed', String(on));
-    });
+    };
+    this.ends.on(button, 'click', () => show(place.hidden));
     choice.apply();
     return [button, choice.element];
   }
