@@ -46,13 +46,15 @@ def show(record: Record, views: Iterable[str] | None = None, *, replace: tuple[s
     if shell is None:
         print(plain(record, DEFAULT if views is None else views))
         return ()
+    views = None if views is None else tuple(views)
     made = bundles(record, views)
     names = [bundle[MIME].get("view", "first") for bundle in made]
     ids = replace or tuple(_display_id(shell, record.name, name) for name in names)
-    for display_id, bundle in zip(ids, made, strict=True):
+    for i, (display_id, bundle) in enumerate(zip(ids, made, strict=True)):
+        first = {MIME: {"view": views[0]}} if views and not i else {}  # which of the card's tabs is open
         update = bool(replace) or _shown.get(display_id) == shell.execution_count
         where = {"display_id": display_id}
-        publish_display_data(data=bundle, transient=where, update=update)  # type: ignore[no-untyped-call]
+        publish_display_data(data=bundle, metadata=first, transient=where, update=update)  # type: ignore[no-untyped-call]
         _shown[display_id] = shell.execution_count
     return ids
 

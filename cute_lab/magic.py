@@ -16,6 +16,7 @@ from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class
 
 from cute_lab import comm
 from cute_lab.options import AUTO, MAGIC, NONE, PARSER, SHAPE, complete, fragment, parse
+from cute_lab.record import Note
 
 
 @magics_class
@@ -60,6 +61,10 @@ class CuteMagics(Magics):
         compiled = targets or NONE not in given.get("--target", ())
         if not compiled or shell.has_trait("kernel"):
             record = lab.record(())
+            if compiled:
+                if live:
+                    live.awaits(lab.targets)
+                record = dataclasses.replace(record, notes=(*record.notes, _compiling(lab.targets)))
             shown = display.show(record, names)  # the proof at once,
             if live:
                 live.refresh()
@@ -67,6 +72,7 @@ class CuteMagics(Magics):
             record = lab.record(backward="--backward" in given)
             shown = display.show(record, names, replace=shown)
             if live:
+                live.awaits(())
                 live.refresh()  # its cost is known now
         if "--bench" in given:
             from cute_lab import bench
@@ -87,6 +93,11 @@ class CuteMagics(Magics):
         from cute_lab import share_magic
 
         print(share_magic.run(line, self.shell.user_ns))  # type: ignore[union-attr]
+
+
+def _compiling(targets: tuple[str, ...]) -> Note:
+    names = " and ".join(f"`{name}`" for name in targets)
+    return Note("info", f"The kernel is being compiled for {names}: the machine code joins this card when it is there.")
 
 
 def _sliders(lab: Any) -> Any:

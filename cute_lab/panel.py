@@ -53,6 +53,7 @@ class Panel:
         self._error: BaseException | None = None
         self._code: tuple[Any, ...] = ()  # what the cost line is about: shape, text, targets
         self._compiling: tuple[Any, ...] = ()
+        self._awaited: tuple[str, ...] = ()  # targets that the cell itself compiles for
         self._displays: list[str] = []
         self._place: tuple[str, int] | None = None
         self._follower: Latest[None] = Latest("cute_lab-panel", self._follow, self._failed)
@@ -81,6 +82,10 @@ class Panel:
     def refresh(self) -> None:
         """Mask, check, cost and timing again, with what the functions capture now."""
         self._follower.put(None)
+
+    def awaits(self, targets: tuple[str, ...]) -> None:
+        """The cell compiles for these; () when it has."""
+        self._awaited = targets
 
     def stop(self) -> None:
         """What is under way ends at its next step; the next move of a slider starts anew."""
@@ -148,6 +153,8 @@ class Panel:
             blocks, words = steps.step_mask(lab)
             self._shown = (lab, blocks) if blocks else None
             self.controls.picture(lab, blocks)
+        if (lab.params, lab.shape) != (self.lab.params, self.lab.shape):
+            words += f" The card is the cell's own run, {steps.values_words(self.lab)}."
         self._say("mask", words)  # also where newer values wait: a picture must follow a hand that does not rest
         code = (lab.shape, lab.source)
         self._fade("check", *["cost"] * (code != self._code[:2]), *["time"] * (self.retime is not None))
@@ -159,7 +166,9 @@ class Panel:
             return
         self._say("check", words)
         self._step = "cost"
-        if code != self._compiling and self._code != (*code, known := steps.compiled(lab)):
+        if self._awaited:
+            self._say("cost", f"⚙ compiling for {' and '.join(self._awaited)} …")
+        elif code != self._compiling and self._code != (*code, known := steps.compiled(lab)):
             self._say("cost", steps.step_cost(lab, known))
             self._code = (*code, known)
         self._now = lab

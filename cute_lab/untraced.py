@@ -159,7 +159,7 @@ def undefined(cell: CellText, tree: ast.Module, namespace: Mapping[str, Any]) ->
             return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in names and node.id not in known:
             if node.id not in PYTHON:
-                near = [n for n in dict.fromkeys([*names, *known, *PYTHON]) if not n.startswith("_")]
+                near = [n for n in dict.fromkeys([*names, *known]) if not n.startswith("_") and n not in PYTHON]
                 close = difflib.get_close_matches(node.id, near, n=1, cutoff=0.6)
                 guess = f" (did you mean '{close[0]}'?)" if close else ""
                 yield UndefinedName(loc=usercode.span(node, cell.file), name=node.id, function=where, guess=guess)

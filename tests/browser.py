@@ -75,12 +75,8 @@ class Server:
         urllib.request.urlopen(request, timeout=10).close()
 
     def close(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.process.kill()  # kernels end with it by themselves; asked politely, it waits for them one by one
+        self.process.wait()
         self.log.close()
         shutil.rmtree(self.runtime, ignore_errors=True)
 

@@ -21,6 +21,7 @@ from cute_lab.record import MIME
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TABS = ("Summary", "Code", "Mask", "Check", "Machine code", "Throughput", "Environment")
+PICTURED = ("01_first_variant", "03_run_and_compare")  # the others have the same tabs
 MILLION = 1 << 20
 
 
@@ -80,7 +81,7 @@ def test_a_saved_notebook_is_whole_without_trust_and_kernel(server: Server, page
         card.scroll_into_view_if_needed()
         expect(card.locator(".jp-Cute-name")).to_have_text(record["name"])
     card = cards(page).first
-    for theme in ("light", "dark"):
+    for theme in THEMES if path.stem in PICTURED else ("light",):
         page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", THEMES[theme])
         page.wait_for_timeout(500)
         for name in TABS:
@@ -88,6 +89,8 @@ def test_a_saved_notebook_is_whole_without_trust_and_kernel(server: Server, page
             panel = card.get_by_role("tabpanel")
             expect(panel).to_be_visible()
             assert len(panel.inner_text()) > 40, name
+            if path.stem not in PICTURED:
+                continue
             card.scroll_into_view_if_needed()
             page.wait_for_timeout(150)
             picture(page, f"saved-{path.stem}-{theme}-{name.lower().replace(' ', '-')}")

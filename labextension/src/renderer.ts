@@ -10,6 +10,27 @@ import { ENGLISH } from './core/i18n';
 import { MIME, parse, parseText } from './core/record';
 import { SuiteView } from './suite';
 
+/** Views of the kernel's side -> the tab that shows the same. */
+const TABS: Record<string, string> = {
+  source: 'code',
+  graph: 'code',
+  mask: 'mask',
+  check: 'check',
+  accuracy: 'check',
+  targets: 'machine',
+  lines: 'machine',
+  throughput: 'throughput',
+  timings: 'throughput',
+  environment: 'environment'
+};
+
+/** The tab that was asked for: the output's metadata say which view it was published as. */
+function asked(model: IRenderMime.IMimeModel): string {
+  const metadata: unknown = model.metadata[MIME];
+  const view = typeof metadata === 'object' && metadata !== null ? (metadata as Record<string, unknown>)['view'] : '';
+  return typeof view === 'string' && Object.hasOwn(TABS, view) ? (TABS[view] as string) : '';
+}
+
 export class CuteRenderer extends Widget implements IRenderMime.IRenderer {
   private shown: Card | SuiteView | null = null;
 
@@ -22,7 +43,8 @@ export class CuteRenderer extends Widget implements IRenderMime.IRenderer {
     const data: unknown = model.data[MIME];
     const value = typeof data === 'string' ? parseText(data) : parse(data, true);
     const kind = value.kind === 'suite' ? SuiteView : Card;
-    if (!(this.shown instanceof kind)) {
+    const fresh = !(this.shown instanceof kind);
+    if (fresh) {
       this.shown?.dispose();
       this.node.replaceChildren();
       this.shown = new kind(this.node.appendChild(h('div')), this.around(this));
@@ -31,8 +53,11 @@ export class CuteRenderer extends Widget implements IRenderMime.IRenderer {
       if (value.kind === 'suite') {
         this.shown.show(value);
       }
-    } else if (value.kind !== 'suite') {
+    } else if (this.shown && value.kind !== 'suite') {
       this.shown.show(value);
+      if (fresh && asked(model)) {
+        this.shown.choose(asked(model));
+      }
     }
     return Promise.resolve();
   }

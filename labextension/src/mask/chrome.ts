@@ -4,6 +4,7 @@ import { h } from '../core/dom';
 import type { Translate } from '../core/i18n';
 import type { BlockSummary } from '../core/record';
 import { number, percent } from '../core/text';
+import type { RowWork } from './maps';
 
 export interface Place {
   readonly b: number;
@@ -30,12 +31,15 @@ export function chooser(blocks: BlockSummary, now: Place, trans: Translate, act:
   return [...one('b', trans.__('batch'), blocks.Bm), ...one('h', trans.__('head'), blocks.Hm)];
 }
 
-export function legend(blocks: BlockSummary, trans: Translate): HTMLElement[] {
-  const all = blocks.Bm * blocks.Hm * blocks.nq * blocks.nkv;
+/** Counts of the map that is drawn, one of several perhaps. */
+export function legend(blocks: BlockSummary, work: RowWork, trans: Translate): HTMLElement[] {
+  const all = blocks.nq * blocks.nkv;
+  const sum = (counts: Uint32Array): number => counts.reduce((total, n) => total + n, 0);
+  const [full, partial] = [sum(work.full), sum(work.partial)];
   const rows = [
-    ['full', trans.__('full: no mask is applied'), blocks.full],
-    ['partial', trans.__('partial: masked cell by cell'), blocks.partial],
-    ['empty', trans.__('empty: skipped'), blocks.empty]
+    ['full', trans.__('full: no mask is applied'), full],
+    ['partial', trans.__('partial: masked cell by cell'), partial],
+    ['empty', trans.__('empty: skipped'), all - full - partial]
   ] as const;
   const found: HTMLElement[] = rows.map(([kind, words, n]) =>
     h(
@@ -45,6 +49,9 @@ export function legend(blocks: BlockSummary, trans: Translate): HTMLElement[] {
       h('span', {}, words, h('span', { class: 'jp-CuteMask-count' }, `${number(n)} · ${percent(n / all)}`))
     )
   );
+  if (blocks.Bm * blocks.Hm > 1) {
+    found.unshift(h('p', { class: 'jp-CuteMask-size' }, trans.__('In the map that is drawn:')));
+  }
   found.push(h('p', { class: 'jp-CuteMask-size' }, trans.__('A block is %1 × %2 cells.', number(blocks.block_q), number(blocks.block_kv))));
   return found;
 }

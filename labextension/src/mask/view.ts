@@ -111,7 +111,6 @@ export class MaskView {
     this.plan = shown.cells ? CellPlan.of(shown.cells) : null;
     this.words.textContent = `${useful(blocks, this.trans)}.`;
     this.choice.replaceChildren(...chooser(blocks, this.place, this.trans, place => ((this.place = place), this.choose())));
-    this.marks.replaceChildren(...legend(blocks, this.trans));
     this.layOut();
     this.choose();
   }
@@ -156,6 +155,7 @@ export class MaskView {
     this.tiles = new Tiles(map, sizes, this.place, this.plan, this.options.cellSource, () => this.change());
     this.shares = new Map();
     const work = map.workOf(this.group);
+    this.marks.replaceChildren(...legend(blocks, work, this.trans));
     this.even.textContent = balance(work, blocks.block_q, this.trans);
     this.surface.canvas.setAttribute('aria-label', summary(blocks, shown.Sq, shown.Skv, work, this.trans));
     if (this.cursor && (this.cursor.q >= shown.Sq || this.cursor.kv >= shown.Skv)) {
