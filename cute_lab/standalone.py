@@ -91,8 +91,8 @@ class Variant(nn.Module):
             self.register_buffer(t.name, torch.frombuffer(raw, dtype=torch.uint8).clone().view(t.dtype))
 
     def functions(self) -> tuple[Any, Any]:
-        """score_mod and mask_mod as they were written, or None."""
-        raise NotImplementedError
+        """score_mod and mask_mod as they were written, or None; each exported class has its own."""
+        return None, None
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         """Moves; `.half()` and the like must not change what the kernels read by address."""
@@ -134,10 +134,10 @@ class Variant(nn.Module):
     def kernel(self, device: torch.device, direction: str) -> Kernel:
         major = torch.cuda.get_device_capability(device)[0]
         if major not in self.spec.kernels:
-            raise NotImplementedError(f"exported for compute capabilities {sorted(self.spec.kernels)}, not {major}")
+            raise RuntimeError(f"exported for compute capabilities {sorted(self.spec.kernels)}, not {major}")
         found = self.spec.kernels[major][direction]
         if found.refused:
-            raise NotImplementedError(f"{direction} on compute capability {major}: {found.refused}")
+            raise RuntimeError(f"{direction} on compute capability {major}: {found.refused}")
         return found
 
     def arguments(self, kernel: Kernel, direction: str, Sq: int, Skv: int, batches: int, device: torch.device) -> dict[str, Any]:

@@ -102,12 +102,17 @@ class Seen:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
+def chromium_path() -> str:
     if CHROMIUM is None and not os.environ.get(REQUIRED):
         pytest.skip("no chromium on this machine: `apt install chromium`")
     assert CHROMIUM, "chromium is missing"
+    return CHROMIUM
+
+
+@pytest.fixture(scope="session")
+def chromium(chromium_path: str) -> Iterator[Any]:
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = play.chromium.launch(executable_path=chromium_path, args=FLAGS)
         yield browser
         browser.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,9 @@ from cute_lab.lab import attention
 from cute_lab.ops import OPS, Op
 from random_ir import SCALARS, TABLES, graph
 from test_ops import CASES, dtypes_of, in_domain
+from typescript import bundled, tool
 from values import operands, read, table
 
-FRONT = Path(__file__).parent.parent / "labextension"
-BUILDER = FRONT / "node_modules" / ".bin" / "esbuild"
 RUN = """
 const { CellPlan } = require(process.argv[1]);
 const jobs = JSON.parse(require('fs').readFileSync(0, 'utf8'));
@@ -43,18 +41,13 @@ NOT_HERE = {  # a browser's own functions round otherwise than torch's
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("node") is None or not BUILDER.exists():
-        pytest.skip("no Node, or the front end's packages are not installed")
-    out = tmp_path_factory.mktemp("cells") / "cells.cjs"
-    source = FRONT / "src" / "mask" / "cells.ts"
-    subprocess.run([BUILDER, source, "--bundle", "--format=cjs", "--platform=node", f"--outfile={out}"], check=True, capture_output=True)
-    return out
+    return bundled("mask/cells.ts", tmp_path_factory.mktemp("cells"))
 
 
 def browser(script: Path, jobs: list[tuple[CellCode, list[dict[str, int]]]]) -> list[Any]:
     """Per job None, or per request its cells as bool [rows, columns], or None."""
     given = json.dumps([{"code": encode(code), "requests": requests} for code, requests in jobs], allow_nan=False)
-    done = subprocess.run(["node", "-e", RUN, script], input=given, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([tool("node"), "-e", RUN, script], input=given, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     return [

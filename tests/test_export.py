@@ -9,7 +9,6 @@ import io
 import json
 import linecache
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -33,7 +32,6 @@ from cute_lab.record import MIME, from_json, load, to_json
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-CHROMIUM = shutil.which("chromium")
 DRAW = """
 for (const card of document.querySelectorAll('.jp-Cute-record')) {
   const data = card.querySelector(':scope > script[type="application/json"]');
@@ -86,10 +84,10 @@ def assert_loads_nothing(text: str) -> Page:
     return page
 
 
-def dumped(path: Path) -> str:
+def dumped(chromium: str, path: Path) -> str:
     """The page after chromium has run it from its file."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={path.parent / 'profile'}", "--dump-dom"]
-    command = [CHROMIUM or "", *flags, path.as_uri()]
+    command = [chromium, *flags, path.as_uri()]
     return subprocess.run(command, capture_output=True, text=True, timeout=240, check=True).stdout
 
 
@@ -153,20 +151,17 @@ def test_a_hostile_notebook_is_a_page_without_its_scripts(static: Path, tmp_path
     assert any("x.invalid/p.png" in line for line in made.left_out)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
-def test_a_browser_runs_the_one_script_and_no_other(static: Path, tmp_path: Path) -> None:
-    seen = dumped(export_html(hostile(tmp_path), None, static).path)
+def test_a_browser_runs_the_one_script_and_no_other(static: Path, tmp_path: Path, chromium_path: str) -> None:
+    seen = dumped(chromium_path, export_html(hostile(tmp_path), None, static).path)
     assert 'data-ran="&lt;/script&gt;&lt;!--"' in seen or 'data-ran="</script><!--"' in seen
     assert seen.count("data-drawn=") == 1
     assert not re.search(r"<[^>]*data-hacked=", seen)
 
 
-def test_a_policy_alone_stops_a_script(static: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if CHROMIUM is None:
-        pytest.skip("there is no chromium")
+def test_a_policy_alone_stops_a_script(static: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chromium_path: str) -> None:
     refresh = re.compile("<meta[^>]*refresh[^>]*>")  # which no policy stops
     monkeypatch.setattr(page_export, "_inert", lambda text: (refresh.sub("", text), ()))
-    seen = dumped(export_html(hostile(tmp_path), None, static).path)
+    seen = dumped(chromium_path, export_html(hostile(tmp_path), None, static).path)
     assert "data-ran=" in seen
     assert not re.search(r"<[^>]*data-hacked=", seen)
 

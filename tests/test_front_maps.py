@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-import shutil
 import subprocess
 import zlib
 from pathlib import Path
@@ -17,9 +16,8 @@ import pytest
 from cute_lab.block_summary import BY_BLOCK, BlockSummary
 from cute_lab.codec import encode
 from cute_lab.runs import Runs
+from typescript import bundled, tool
 
-FRONT = Path(__file__).parent.parent / "labextension"
-BUILDER = FRONT / "node_modules" / ".bin" / "esbuild"
 RUN = """
 const { blockMap } = require(process.argv[1]);
 const read = blocks => {
@@ -37,16 +35,11 @@ process.stdout.write(JSON.stringify(JSON.parse(require('fs').readFileSync(0, 'ut
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("node") is None or not BUILDER.exists():
-        pytest.skip("no Node, or the front end's packages are not installed")
-    out = tmp_path_factory.mktemp("maps") / "maps.cjs"
-    source = FRONT / "src" / "mask" / "maps.ts"
-    subprocess.run([BUILDER, source, "--bundle", "--format=cjs", "--platform=node", f"--outfile={out}"], check=True, capture_output=True)
-    return out
+    return bundled("mask/maps.ts", tmp_path_factory.mktemp("maps"))
 
 
 def browser(script: Path, maps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    done = subprocess.run(["node", "-e", RUN, script], input=json.dumps(maps), capture_output=True, text=True, timeout=120)
+    done = subprocess.run([tool("node"), "-e", RUN, script], input=json.dumps(maps), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found

@@ -1,34 +1,17 @@
 /** Thumbnails of block maps: quiet squares, in the colours of the theme. */
 
-import { float, natural, object, oneOf, Problem, string } from '../core/decode';
+import type { BlockSummary } from '../core/blocks';
+import { Problem } from '../core/decode';
 import { h } from '../core/dom';
 import type { Translate } from '../core/i18n';
 import { percent } from '../core/text';
 import { colour } from '../core/theme';
 import { blockMap, FULL, PARTIAL } from '../mask/maps';
 
-export const blockSummary = object({
-  block_q: natural(2 ** 30),
-  block_kv: natural(2 ** 30),
-  Bm: natural(2 ** 20),
-  Hm: natural(2 ** 20),
-  nq: natural(2 ** 24),
-  nkv: natural(2 ** 24),
-  full: natural(),
-  partial: natural(),
-  empty: natural(),
-  kept_cells: natural(),
-  total_cells: natural(),
-  encoding: oneOf('zlib-2bit-b64', 'zlib-runs-b64'),
-  data: string,
-  seconds: float
-});
-export type SmallMap = ReturnType<typeof blockSummary>;
-
 const MOST = 64; // blocks a side: more would be smaller than a pixel
 
 /** An empty canvas where there is no map, or a large one: the words beside it say what the variant does. */
-export function thumbnail(blocks: SmallMap | null, trans: Translate): HTMLCanvasElement {
+export function thumbnail(blocks: BlockSummary | null, trans: Translate): HTMLCanvasElement {
   const label = blocks
     ? trans.__('Block map: %1 of the blocks are skipped', percent(blocks.empty / Math.max(1, blocks.full + blocks.partial + blocks.empty)))
     : trans.__('No mask: every block is computed');
@@ -36,7 +19,7 @@ export function thumbnail(blocks: SmallMap | null, trans: Translate): HTMLCanvas
 }
 
 /** Draws when the canvas is in the page, since the colours are the page's. Null: no mask, so all is full. */
-export function draw(canvas: HTMLCanvasElement, blocks: SmallMap | null): void {
+export function draw(canvas: HTMLCanvasElement, blocks: BlockSummary | null): void {
   const context = canvas.getContext('2d');
   if (!context) {
     return;

@@ -1,6 +1,6 @@
 /** What the kernel says over the comm, protocol 1. Lines count from 1 and the %% line is 1; columns are UTF-16 units from 0, ends exclusive. */
 
-import { blockSummary } from './blocks';
+import { blockSummary } from '../core/blocks';
 import { boolean, float, integer, list, natural, object, oneOf, optional, string } from '../core/decode';
 import type { Decoder } from '../core/decode';
 
