@@ -107,6 +107,7 @@ flow, each imports only from those above it (a test reads this list):
     module_export   a variant as a torch module in a file of its own
     exporting       lab.export
     lab             the Lab: one variant and its verbs
+    forecast        how much of a shape's measurement is over
     measure         one variant at one shape, on the GPU: checked, round by round
     progress        what is running and how long is left
     bench           a variant against its baselines over a sweep

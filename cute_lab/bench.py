@@ -113,7 +113,7 @@ def shapes(base: Shape, sweep: Mapping[str, int | Sequence[int] | None]) -> list
     return out
 
 
-def one_shape(request: Request, report: Callable[[str], None]) -> Rows:
+def one_shape(request: Request, report: Callable[[str, float], None]) -> Rows:
     """A shape, measured. A contender that kills or hangs the process is failed, and the shape is measured again without it."""
     failed: list[Timing] = []
     while True:
@@ -122,8 +122,8 @@ def one_shape(request: Request, report: Callable[[str], None]) -> Rows:
         try:
             for event, value in process.run("measure", request):
                 if event == "progress":
-                    culprit = value[0]
-                    report(value[1])
+                    culprit, doing, part = value
+                    report(doing, part)
                 elif event == "error" and value["fatal"] and culprit:
                     raise DeviceCrashed(f"a CUDA error: {value['reason']}")
                 elif event == "error":
@@ -163,7 +163,7 @@ def measure(requests: Sequence[Request], command: str, quiet: bool = False) -> B
         s = request.shape
         where = f"{request.name} B{s.B} H{s.H} S{s.Sq} D{s.D}"
         try:
-            rows.add(one_shape(request, lambda text, i=i, where=where: progress.step(i, f"{where}: {text}")))  # type: ignore[misc]
+            rows.add(one_shape(request, lambda doing, part, i=i, where=where: progress.step(i + part, f"{where}: {doing}")))  # type: ignore[misc]
         except Stopped as stop:
             rows.add(stop.args[0])
             stopped = True

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from cute_lab import sass
-from cute_lab.errors import CompileError, CompilerCrashed, CompilerTimeout, GeometryError
+from cute_lab.errors import CompileError, CompilerCrashed, CompilerTimeout, GeometryError, OptionError
 from cute_lab.forkclient import Ending, current
 from cute_lab.sass import LineCost
 from cute_lab.targets import check, target_named
 
-PACKAGES = ("nvidia-cutlass-dsl", "flash-attn-4", "quack-kernels", "nvidia-cuda-nvdisasm")
+PACKAGES = ("nvidia-cutlass-dsl", "flash-attn-4", "quack-kernels")
 OWN_FILES = ("worker.py", "crosscompile.py", "ptx.py", "sass.py", "targets.py")  # an artifact is stale when the code that made it changes
 INTEGER_POWER = re.compile(r"\*\*|powi")
 NOISE = ("Accessing the data pointer", "UserWarning: Argument aux_data", "exe_args, func_types")
@@ -117,7 +117,11 @@ def cache_folder() -> Path:
 
 @lru_cache
 def _stamp() -> str:
-    versions = {name: importlib.metadata.version(name) for name in PACKAGES}
+    try:
+        versions = {name: importlib.metadata.version(name) for name in PACKAGES} | {"nvdisasm": sass.disassembler()[1]}
+    except importlib.metadata.PackageNotFoundError as error:
+        words = f"{error.name} is not installed"
+        raise OptionError(words, detail="Kernels are compiled with it.", example=f"pip install {error.name}") from None
     code = {name: hashlib.sha256(Path(__file__).with_name(name).read_bytes()).hexdigest() for name in OWN_FILES}
     return json.dumps([versions, code], sort_keys=True)
 

@@ -13,8 +13,8 @@ import torch
 
 from cute_lab import accuracy, timing
 from cute_lab.baselines import Absent, Baseline, Case, Ready, baselines
-from cute_lab.environment import version
 from cute_lab.failures import is_fatal, reason
+from cute_lab.forecast import Forecast
 from cute_lab.lab import attention
 from cute_lab.measurement import Condition, Direction, Peak, Shape, Status, Timing, Work
 from cute_lab.parcel import Parcel, unpack
@@ -121,6 +121,11 @@ class Measurement:
         dtype = DTYPES[s.dtype]
         self.base = {n: torch.randn(*size, generator=g, device=self.device).to(dtype) for n, size in sizes.items()}
         self.reference: accuracy.Reference | None = None
+        self.forecast = Forecast(len(request.contenders), request.directions, request.rounds)
+
+    def tell(self, name: str, doing: str) -> None:
+        """What is under way, whose mistake it is if the process dies now, and how much of this shape's time has passed."""
+        self.emit("progress", (name, doing, self.forecast.part))
 
     def inputs(self) -> tuple[Inputs, torch.Tensor]:
         """Leaves [B, H, S, D] of a contender's own on the shared values, and the result's gradient."""
@@ -150,7 +155,7 @@ class Measurement:
             for direction in self.request.directions:
                 self.emit("row", self.row(name, contender, direction, status, why))
 
-        self.emit("progress", (name, f"{contender.label}: compiling"))
+        self.tell(name, f"{contender.label}: compiling")
         if self.device.type not in contender.devices:
             refuse("absent", f"it needs a GPU, this is {self.device.type}")
             return None
@@ -162,7 +167,7 @@ class Measurement:
             results = self.results(runner)
             self.synchronize()
             seconds = time.perf_counter() - started
-            self.emit("progress", (name, f"{contender.label}: checking"))
+            self.tell(name, f"{contender.label}: checking")
             checked = () if ready.ceiling else accuracy.compare(self.expected(), results)
         except Absent as absent:
             refuse("absent", str(absent))
@@ -216,7 +221,7 @@ class Measurement:
 
         def attempt(name: str, call: Callable[[], float]) -> float | None:
             """One contender's turn; what it raises is its own matter, unless the card is lost with it."""
-            self.emit("progress", (name, f"{direction}: {runners[name].timing.label}"))
+            self.tell(name, f"{direction}: {runners[name].timing.label}")
             try:
                 return call()
             except Exception as error:
@@ -235,7 +240,8 @@ class Measurement:
                     peak_calls = clock.calls(product.step)
                     clock.heat(product.step)
             for i in range(self.request.rounds):
-                self.emit("progress", ("", f"{direction}: round {i + 1} of {self.request.rounds}"))
+                self.forecast.round(direction, i)
+                self.tell("", f"{direction}: round {i + 1} of {self.request.rounds}")
                 taken = {}
                 for name in random.Random(self.request.seed + i).sample(list(steps), len(steps)):
                     if name not in broken:
@@ -267,23 +273,19 @@ class Measurement:
         return replace(t, status=status, samples_us=tuple(round(x, 3) for x in samples))
 
 
-def described(device: torch.device) -> dict[str, Any]:
-    versions = {name: version(name) for name in ("torch", "triton", "nvidia-cutlass-dsl", "flash-attn-4")}
-    if device.type == "cuda":
-        versions |= {"CUDA": str(torch.version.cuda), "driver": timing.driver()}
-        return {"name": torch.cuda.get_device_name(device), "versions": versions, "protocol": timing.words(device)}
-    return {"name": "CPU: no GPU was used", "versions": versions, "protocol": timing.words(device)}
-
-
 def run(request: Request, emit: Emit) -> None:
     """Sends progress, rows, conditions, peaks and the work of one shape."""
     if request.device.startswith("cuda"):
         torch._functorch.config.donated_buffer = False  # the backward alone is run again and again on one graph
         torch._dynamo.reset()
     measurement = Measurement(request, emit)
-    emit("device", described(measurement.device))
+    emit("device", timing.described(measurement.device))
     emit("work", measurement.work())
-    runners = {name: r for name in request.contenders if (r := measurement.prepare(name)) is not None}
+    runners = {}
+    for i, name in enumerate(request.contenders):
+        measurement.forecast.contender(i)
+        if (runner := measurement.prepare(name)) is not None:
+            runners[name] = runner
     measurement.reference = None
     measurement.free()
     for direction in request.directions:

@@ -13,6 +13,7 @@ import hashlib
 import keyword
 import re
 import sys
+import threading
 import types
 import zlib
 from dataclasses import dataclass, field
@@ -152,8 +153,8 @@ def module(lab: Lab) -> str:
 
 def _same_functions(lab: Lab, text: str, title: str) -> None:
     """What was embedded gives what the lab's own functions give, at some queries of two heads; bit by bit."""
-    made, s = types.ModuleType("cute_lab_exported"), lab.shape
-    sys.modules[made.__name__] = made  # dataclasses look their module up
+    made, s = types.ModuleType(f"cute_lab_exported_{threading.get_ident()}"), lab.shape
+    sys.modules[made.__name__] = made  # dataclasses look their module up; two threads may export at once
     try:
         exec(compile(text, "<exported>", "exec"), vars(made))
         scope = vars(made)

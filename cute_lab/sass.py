@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
+import shutil
 import struct
 import subprocess
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import lru_cache
 from typing import Any
 
+from cute_lab.errors import OptionError
 from cute_lab.targets import Target
 
+NVDISASM, TOOLKIT = "nvidia-cuda-nvdisasm", "/usr/local/cuda"
 INSTRUCTION = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 LABEL = re.compile(r"^(\.L_x_\d+):")
 MARKER = re.compile(r'^\s*//## File "(.*)", line (\d+)')
@@ -88,10 +92,25 @@ def pipe_of(opcode: str) -> str:
     raise AssertionError("the last pipe takes every opcode")
 
 
+@lru_cache
+def disassembler() -> tuple[str, str]:
+    """nvdisasm and its version: the wheel's, else a CUDA toolkit's. OptionError where there is none."""
+    try:
+        files, version = importlib.metadata.files(NVDISASM) or [], importlib.metadata.version(NVDISASM)
+        found = [str(file.locate()) for file in files if file.name.startswith("nvdisasm")]
+    except importlib.metadata.PackageNotFoundError:
+        folders = (None, *(os.path.join(home, "bin") for home in (os.environ.get("CUDA_HOME"), TOOLKIT) if home))
+        found = [tool for folder in folders if (tool := shutil.which("nvdisasm", path=folder))]
+        said = subprocess.run([found[0], "--version"], capture_output=True, text=True, check=False).stdout if found else ""
+        version = said.strip().rpartition("\n")[2]  # "Build cuda_13.0.r13.0/compiler..."
+    if not found:
+        raise OptionError(f"{NVDISASM} is not installed", detail="Machine code is read with it.", example=f"pip install {NVDISASM}")
+    return found[0], version
+
+
 def disassemble(cubin: bytes) -> str:
-    """Text of the cubin with its source markers, by the nvdisasm of the nvidia-cuda-nvdisasm wheel (no toolkit)."""
-    files = importlib.metadata.files("nvidia-cuda-nvdisasm") or []
-    tool = next(Path(str(file.locate())) for file in files if file.name.startswith("nvdisasm"))
+    """Text of the cubin with its source markers."""
+    tool, _ = disassembler()
     with tempfile.NamedTemporaryFile(suffix=".cubin") as image:
         image.write(cubin)
         image.flush()

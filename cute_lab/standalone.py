@@ -239,7 +239,9 @@ def listed(dense: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """bool [..., n, m] -> how many blocks each row has int32 [..., n], and their columns int32 [..., n, longest row]."""
     counts = dense.sum(-1)
     order = dense.to(torch.uint8).argsort(dim=-1, descending=True, stable=True)[..., : max(1, int(counts.max()))]
-    return counts.to(torch.int32).contiguous(), order.to(torch.int32).contiguous()
+    # A sort keeps the strides of a transposed tensor, and contiguous() those of a dimension of 1; FlashAttention-4 takes neither.
+    counts, order = (x.to(torch.int32).clone(memory_format=torch.contiguous_format) for x in (counts, order))
+    return counts, order
 
 
 class FlashAttention(torch.autograd.Function):

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from cute_lab.environment import version
+
 SAMPLE_MS, MOST = 20.0, 32  # a sample is the median of so many calls that they take about 20 ms, at most 32
 HEAT_SECONDS = 1.0  # of dense products before the first round: the clock falls while a cold card warms up to its power limit
 FLUSH_SHARE = 2.0  # the buffer that is written before each call, in sizes of the L2 cache
@@ -148,3 +150,12 @@ def peak_product(device: torch.device) -> Product | None:
     b = torch.randn(PEAK, PEAK, device=device, dtype=torch.bfloat16, generator=g) / PEAK**0.5
     out = torch.empty_like(a)
     return Product(lambda: torch.mm(a, b, out=out), 2.0 * PEAK**3, f"cuBLAS {PEAK}³ bf16, A ~ N(0, 1), B ~ N(0, 1/{PEAK})")
+
+
+def described(device: torch.device) -> dict[str, Any]:
+    """What a benchmark says of where and how it was measured."""
+    versions = {name: version(name) for name in ("torch", "triton", "nvidia-cutlass-dsl", "flash-attn-4")}
+    if device.type == "cuda":
+        versions |= {"CUDA": str(torch.version.cuda), "driver": driver()}
+        return {"name": torch.cuda.get_device_name(device), "versions": versions, "protocol": words(device)}
+    return {"name": "CPU: no GPU was used", "versions": versions, "protocol": words(device)}

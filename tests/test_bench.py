@@ -26,6 +26,7 @@ from cute_lab import accuracy, bench, device, measure, parcel, suite, suite_reco
 from cute_lab.__main__ import main
 from cute_lab.baselines import Absent, Baseline, Case, Ready, _sdpa, baselines
 from cute_lab.errors import DeviceCrashed, DeviceHung, DeviceMissing, OptionError
+from cute_lab.forecast import Forecast
 from cute_lab.measurement import DIRECTIONS, Bench, Direction, Shape, Timing, Work
 from cute_lab.progress import Progress
 
@@ -334,7 +335,7 @@ def job(shape: Shape, *names: str) -> Script:
 
 
 def preparing(name: str) -> tuple[str, Any]:
-    return "progress", (name, f"{name}: compiling")
+    return "progress", (name, f"{name}: compiling", 0.0)
 
 
 FATAL = {"reason": "RuntimeError: CUDA error: an illegal memory access", "traceback": "...", "fatal": True, "error": None}
@@ -377,7 +378,7 @@ def test_a_cuda_error_is_its_contenders_alone(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_crash_that_is_nobodys_is_the_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     found, _ = play(
-        monkeypatch, [preparing("eager"), ("progress", ("", "round 1")), DeviceCrashed("it died")], job(SHAPES[1], "cute_lab", "eager")
+        monkeypatch, [preparing("eager"), ("progress", ("", "round 1", 0.0)), DeviceCrashed("it died")], job(SHAPES[1], "cute_lab", "eager")
     )
     assert seen(found) == [(16, "cute_lab", "failed"), (16, "eager", "failed"), (32, "cute_lab", "timed"), (32, "eager", "timed")]
     with pytest.raises(DeviceCrashed, match="it died"):
@@ -837,6 +838,32 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue().count("\n") == 1
     assert terminal.getvalue().count("\r") == 4
     assert silent.getvalue() == ""
+
+
+def test_a_forecast_of_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    found = Forecast(2, ("forward", "forward+backward"), 10)
+
+    def at(seconds: float, tell: Callable[[], None]) -> float:
+        now[0] = 100 + seconds
+        tell()
+        return round(found.part, 3)
+
+    assert at(0, lambda: found.contender(0)) == 0  # nothing is known
+    assert at(10, lambda: found.contender(1)) == 0.5
+    assert at(15, lambda: None) == 0.75
+    assert at(40, lambda: None) == 0.99  # longer than thought, but not over
+    assert at(20, lambda: found.round("forward", 0)) == 0.99
+    assert at(22, lambda: found.round("forward", 1)) == round(22 / (22 + 2 * 9 + 2 * 10 * 3.5), 3)
+    assert at(110, lambda: found.round("forward+backward", 0)) == 0.99
+    assert at(120, lambda: found.round("forward+backward", 5)) == round(120 / (120 + 10), 3)
+
+
+def test_one_shape_says_how_long_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    lab_of(Sq=32).bench([], rounds=50, directions=["forward"], device="cpu")
+    lines = capsys.readouterr().err.splitlines()
+    assert any("round" in line and "left" in line for line in lines[:-1]), lines
 
 
 def test_a_clock_on_the_cpu() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import pytest
 
 from cute_lab import build, forkclient, sass
 from cute_lab.build import Artifact, Aux, KernelSpec
-from cute_lab.errors import CompileError, CompilerCrashed, CompilerTimeout
+from cute_lab.errors import CompileError, CompilerCrashed, CompilerTimeout, OptionError
 from cute_lab.targets import TARGETS
 
 pytestmark = pytest.mark.cross
@@ -223,6 +225,44 @@ def test_client_files_import_no_torch() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {n.split(".")[0] for n in names} & {"torch", "cutlass", "flash_attn"}, name
+
+
+def missing(name: str) -> str:
+    raise importlib.metadata.PackageNotFoundError(name)
+
+
+def test_without_the_wheel_a_toolkit_s_nvdisasm_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel, _ = sass.disassembler()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nvdisasm").symlink_to(wheel)
+    monkeypatch.setattr(importlib.metadata, "files", missing)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    sass.disassembler.cache_clear()
+    try:
+        tool, version = sass.disassembler()
+    finally:
+        sass.disassembler.cache_clear()
+    assert tool == str(tmp_path / "bin/nvdisasm") and re.search(r"cuda_\d+\.\d+", version)
+
+
+@pytest.mark.parametrize("name", [*build.PACKAGES, sass.NVDISASM])
+def test_a_package_that_is_not_installed_is_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    monkeypatch.setattr(sass, "TOOLKIT", str(tmp_path))
+    version, files = importlib.metadata.version, importlib.metadata.files
+    monkeypatch.setattr(importlib.metadata, "version", lambda asked: missing(asked) if asked == name else version(asked))
+    monkeypatch.setattr(importlib.metadata, "files", lambda asked: missing(asked) if asked == name else files(asked))
+    for cached in (sass.disassembler, build._stamp):
+        cached.cache_clear()
+    try:
+        with pytest.raises(OptionError, match=f"{name} is not installed") as caught:
+            build.compile_kernel(SPECS["alibi"], "sm_90a")
+    finally:
+        for cached in (sass.disassembler, build._stamp):
+            cached.cache_clear()
+    assert f"pip install {name}" in str(caught.value)
 
 
 def test_damaged_entry_is_compiled_again(compiled: Compiled, cache: Path) -> None:

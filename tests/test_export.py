@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from torch.nn.attention.flex_attention import and_masks
 import cute_lab
 from corpus import cases
 from cute_lab import __main__ as cli
-from cute_lab import attend, fa4, host, host_kernels, native, page_export, scalar_forms, sparse, targets
+from cute_lab import attend, fa4, host, host_kernels, module_export, native, page_export, scalar_forms, sparse, targets
 from cute_lab.errors import OptionError
 from cute_lab.lab import Lab, attention
 from cute_lab.page_export import export_html
@@ -280,6 +281,7 @@ def test_a_module_equals_the_lab(name: str, tmp_path: Path) -> None:
                 assert torch.equal(getattr(got, field), getattr(wanted, field)), (target, direction, field)
             for field, count in (("mask_block_idx", got.mask_block_cnt), ("full_block_idx", got.full_block_cnt)):
                 valid = torch.arange(getattr(got, field).shape[-1]) < count[..., None]
+                assert getattr(got, field).stride(-1) == count.stride(-1) == 1, (target, direction, field)  # FlashAttention-4 asks for it
                 assert torch.equal(getattr(got, field)[valid], getattr(wanted, field)[valid]), (target, direction, field)
     window = native.window(lab.graph, s)
     mine = module.native(s.Sq, s.Skv)
@@ -295,6 +297,13 @@ def test_a_file_runs_alone(tmp_path: Path) -> None:
     assert "The eager evaluation ran" in done.stdout
     words = [line for line in Path(str(path)).read_text().split("\n") if re.match(r"\s*(from|import) ", line)]
     assert {w.split()[1].partition(".")[0] for w in words} <= {*sys.stdlib_module_names, "torch", "cutlass", "streaming_sink_window"}
+
+
+def test_threads_export_side_by_side() -> None:
+    labs = [lab_of(name) for name in NAMES[:6] * 2]
+    with ThreadPoolExecutor(4) as pool:
+        side_by_side = list(pool.map(module_export.module, labs))
+    assert side_by_side == [module_export.module(lab) for lab in labs]
 
 
 def test_a_planted_mistake_fails_the_files_own_test(tmp_path: Path) -> None:

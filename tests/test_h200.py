@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RECORDS = ROOT / "tests" / "records"
 sys.path.insert(0, str(ROOT / "tools"))
 import gpu_blocks  # noqa: E402
+import gpu_module  # noqa: E402
 import throughput_docs  # noqa: E402
 
 WHOLE = ("h200_mha_d128", "h200_gqa_d128", "h200_mha_d64", "h200_2k_32k")  # every variant, forward and backward
@@ -123,3 +124,29 @@ def test_a_slider_compiles_nothing_and_edits_are_never_stale() -> None:
     assert sum(row["moved"][0] > 0 for row in edits[1:]) > 80  # the edits did change the result
     assert found["edits"]["growth_of_the_last_half"]["device_kib"] == 0
     assert found["edits"]["growth_of_the_last_half"]["host_mib"] < 20
+
+
+def test_exported_modules_pass_their_own_tests() -> None:
+    found = json.loads((RECORDS / "h200_modules.json").read_text())["cases"]
+    assert set(found) == set(gpu_module.CASES)
+    for row in found.values():
+        assert row["ok"] and {"test", "half"} <= set(row["said"])
+        assert all(words.startswith(("the kernel equals", "equal in float32")) for words in row["said"].values())
+    assert sum("at 333 x 333" in row["said"] for row in found.values()) >= 5
+    assert any("other numbers, the same module" in row["said"] for row in found.values())
+
+
+def test_a_notebook_is_watched_stopped_and_verified() -> None:
+    found = json.loads((RECORDS / "h200_notebook.json").read_text())
+    live, shared = found["live"], found["shared"]
+    for when in ("stop by the comm", "stop by an interrupt"):
+        stopped = live[when]
+        assert stopped["over_s"] < 1 and stopped["reply"] == "ok" and stopped["idle"] is None
+        assert "stopped: True" in stopped["kept"] and "'timed', 1" in stopped["kept"]
+        assert all(running["left_seconds"] > 100 for running, _ in stopped["watched"])
+    (gpu, *_) = live["after a bench"]["gpus"]
+    assert (gpu["name"], gpu["target"]) == ("NVIDIA H200", "sm_90a") and 0 < gpu["memory_used"] < gpu["memory_total"] and gpu["sm_mhz"] > 0
+    assert all("nothing was compiled" in step and "TFLOP/s" in step for step in live["a panel's steps, ms"])
+    assert [shared["as it is"]["exit"], shared["made faster"]["exit"]] == [0, 1]
+    assert "6 intervals as before or overlapping, on NVIDIA H200" in shared["as it is"]["said"]
+    assert "times as long" in shared["made faster"]["said"]

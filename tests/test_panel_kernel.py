@@ -77,7 +77,8 @@ class FrontEnd:
 
     def __init__(self, folder: Path) -> None:
         self.manager = KernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), transport="ipc", ip=str(folder / "kernel"))
-        self.manager.start_kernel(env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=str(ROOT))
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        self.manager.start_kernel(env={**os.environ, "PYTHONPATH": path}, cwd=str(ROOT))
         self.client: Any = self.manager.blocking_client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=60)

@@ -72,7 +72,8 @@ def one(name: str, folder: Path) -> dict[str, Any]:
         path = lab.export("module", folder / f"{name}.py")
     except CuteLabError as error:
         return {"ok": False, "error": error.summary}
-    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and not (Path(p) / "cute_lab").exists()]
+    clean = {**os.environ, "PYTHONPATH": os.pathsep.join(others)}
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(path)], cwd=folder, env=clean, capture_output=True, text=True, timeout=900, check=False
     )
