@@ -78,6 +78,7 @@ flow, each imports only from those above it (a test reads this list):
     tiles           tiles of the kernels: the sparse blocks that fit them, the rows that share one
     targets         hardware as data: what each architecture allows
     sass            machine code -> instruction mix and cost by line
+    heavy           which lines cost most, as far as the estimate can tell
     ptx             PTX -> the generated line of each of its lines
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
     sparse          block lists as FlashAttention-4's kernels take them

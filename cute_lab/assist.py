@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cute_lab import advice, build, diagnose, offsets, quickfix, untraced
+from cute_lab import advice, build, diagnose, heavy, offsets, quickfix, untraced
 from cute_lab.cell import from_text
 from cute_lab.errors import CellSyntaxError, CuteLabError
 from cute_lab.harmless import judge
@@ -256,12 +256,10 @@ def asides(lab: Lab) -> list[tuple[int, str]]:
             elif loc is not None and n.dtype in advice.WIDE_TYPES and n.op not in ("const", "size", "gather", "cast"):
                 found.setdefault(loc.line, {})[f"{n.dtype} arithmetic"] = None
     for target, artifact in known(lab):
-        costs = [c for c in artifact.line_cost if c.line]
-        worst = max(costs, key=lambda c: c.share, default=None)
         if artifact.spill_loads or artifact.spill_stores:
             found.setdefault(1, {})[f"the kernel spills on {target}"] = None  # FlashAttention-4's own too: no line is to blame
-        if worst is not None and len(costs) > 1 and worst.share >= 0.5:
-            found.setdefault(worst.line, {})[f"{worst.share:.0%} of the mod on {target}"] = None
+        if (note := heavy.aside(artifact.line_cost, target)) is not None:
+            found.setdefault(note[0], {})[note[1]] = None
     return [(line, ", ".join(words)) for line, words in sorted(found.items())]
 
 

@@ -16,6 +16,7 @@ from cute_lab.lab import Lab
 from cute_lab.ops import ATEN
 from cute_lab.quantities import count
 from cute_lab.squiggles import CellText, characters, units
+from cute_lab.views._words import FAMILY
 
 ARGUMENTS = {"b": "batch entry", "h": "query head", "q_idx": "query's position", "kv_idx": "key's position", "score": "q · k * scale"}
 MOST = 200  # completions
@@ -85,7 +86,9 @@ def _options(cell: CellText, until: str) -> tuple[str, list[dict[str, str]]]:
         return "", []
     help = {name: option.help for name, option in options.OPTIONS.items()} | options.SWITCHES
     found = options.complete(until, "\n".join(cell.lines[cell.magic_line - 1 :]))
-    return options.fragment(until), [{"text": m, "type": "param", "detail": help.get(m, "")} for m in found]
+    flag = next((w for w in reversed(re.split(r"[\s=]+", until)) if w in options.OPTIONS), "")
+    details = {m: FAMILY.get(m.rstrip("af"), help.get(flag, "")) for m in found} | help
+    return options.fragment(until), [{"text": m, "type": "param" if m in help else "value", "detail": details[m]} for m in found]
 
 
 def _names(cell: CellText, until: str, line: int, namespace: Mapping[str, Any]) -> tuple[str, list[dict[str, str]]]:

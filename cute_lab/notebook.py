@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from cute_lab.errors import OptionError
 from cute_lab.record import MIME, Record, from_json
 
 HERE = Path(__file__).parent
+DRAWN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{8}")  # an id that nobody has chosen
 STILL = """\
 import sys
 for panel in list(getattr(sys.modules.get("cute_lab.panel"), "_open", ())):
@@ -28,7 +30,8 @@ class Place:
     name: str
 
     def __str__(self) -> str:
-        return f"cell {self.number}" + (f" [{self.name}]" if self.name else "")
+        given = self.name and not DRAWN.fullmatch(self.name)
+        return f"cell {self.number}" + (f" [{self.name}]" if given else "")
 
 
 def read(path: str | Path) -> Any:

@@ -252,7 +252,9 @@ def complete(before: str, text: str) -> list[str]:
         flag, value = (words[-1] if words else ""), word
     option = OPTIONS.get(flag)
     if option is None:
-        taken = {w.partition("=")[0] for w in words if w in OPTIONS and not OPTIONS[w].many}
+        after = text.partition("\n")[0][len(before) :].split()
+        named = {w.partition("=")[0] for w in (*words, *after)}
+        taken = {w for w in named if w in SWITCHES or (w in OPTIONS and not OPTIONS[w].many)}
         return [f for f in (*OPTIONS, *SWITCHES) if f.startswith(word) and f not in taken] if word[:1] in ("", "-") else []
     done = value.split(",")[:-1] if option.listed else []
     known = numbers_of(text) if option.read is param else option.values()

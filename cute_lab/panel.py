@@ -251,6 +251,12 @@ class Panel:
         shown = self._shown
         return None if shown is None else steps.picture(*shown)
 
+    @property
+    def mask_widget(self) -> Any:
+        """The block map alone, an anywidget, for front ends without ipywidgets: marimo's `mo.ui.anywidget(panel.mask_widget)`. It follows
+        `set`. None where the front end is not built, or there is no mask."""
+        return None if self.controls.mask is None or self.lab.graph.mask is None else self.controls.mask.widget
+
     def _ipython_display_(self) -> None:
         self.show()
 

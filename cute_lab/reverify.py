@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -201,9 +202,8 @@ def labs(scope: dict[str, Any], wanted: str) -> None:
     """Publishes the generated code of those Labs of a notebook that are wanted. Runs in the notebook's kernel."""
     from IPython.display import publish_display_data
 
-    from cute_lab.lab import Lab
-
-    made = {lab.name: lab for lab in scope.values() if isinstance(lab, Lab)}
+    module = sys.modules.get("cute_lab.lab")  # a notebook that has not loaded it has made none
+    made = {lab.name: lab for lab in scope.values() if isinstance(lab, module.Lab)} if module is not None else {}
     found: dict[str, dict[str, Any]] = {}
     for name, key, sizes in json.loads(wanted):
         try:

@@ -58,8 +58,8 @@ class Runs:
         """`ragged`: do the last row and column reach beyond the tokens? torch calls no such block full."""
         tall = np.minimum(boxes.side, rows - boxes.i)
         which = np.repeat(np.arange(len(boxes.i), dtype=np.int32), tall)
-        within = np.arange(len(which), dtype=np.int64) - np.repeat(np.cumsum(tall, dtype=np.int64) - tall, tall)
-        row = boxes.group[which].astype(np.int64) * rows + boxes.i[which] + within
+        first = boxes.group.astype(np.int64) * rows + boxes.i - (np.cumsum(tall, dtype=np.int64) - tall)
+        row = first[which] + np.arange(len(which), dtype=np.int64)
         start, kind = boxes.j[which], boxes.kind[which]
         if ragged[0]:
             kind = np.where((row % rows == rows - 1) & (kind == FULL), np.uint8(PARTIAL), kind)
@@ -70,12 +70,14 @@ class Runs:
             kind = np.where(alone, np.uint8(PARTIAL), kind)
             row, start = np.concatenate([row, row[split]]), np.concatenate([start, np.full(int(split.sum()), width - 1, np.int32)])
             kind = np.concatenate([kind, np.full(int(split.sum()), PARTIAL, np.uint8)])
-        order = np.argsort(row * width + start)
-        row, start, kind = row[order], start[order], kind[order]
+        place = row * width + start
+        if (place[1:] < place[:-1]).any():  # rows of single blocks come in order
+            order = np.argsort(place)
+            row, start, kind = row[order], start[order], kind[order]
         first = np.ones(len(row), bool)
         first[1:] = (row[1:] != row[:-1]) | (kind[1:] != kind[:-1])
         row, start, kind = row[first], start[first], kind[first]
-        offsets = np.searchsorted(row, np.arange(groups * rows + 1))
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=groups * rows))])
         return Runs(groups, rows, width, offsets, start, kind)
 
     @staticmethod

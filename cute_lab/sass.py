@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from cute_lab.errors import OptionError
@@ -85,6 +85,7 @@ class Listing:
                 yield i, self.labels[match.group(1)]
 
 
+@cache
 def pipe_of(opcode: str) -> str:
     for pipe, names in PIPES.items():
         if any(opcode == name or (name.endswith("*") and opcode.startswith(name[:-1])) for name in names):
@@ -100,8 +101,8 @@ def disassembler() -> tuple[str, str]:
         found = [str(file.locate()) for file in files if file.name.startswith("nvdisasm")]
     except importlib.metadata.PackageNotFoundError:
         folders = (None, *(os.path.join(home, "bin") for home in (os.environ.get("CUDA_HOME"), TOOLKIT) if home))
-        found = [tool for folder in folders if (tool := shutil.which("nvdisasm", path=folder))]
-        said = subprocess.run([found[0], "--version"], capture_output=True, text=True, check=False).stdout if found else ""
+        found = [tool for folder in folders if (tool := shutil.which("nvdisasm", path=folder))][:1]
+        said = subprocess.run([*found, "--version"], capture_output=True, text=True, check=False).stdout if found else ""
         version = said.strip().rpartition("\n")[2]  # "Build cuda_13.0.r13.0/compiler..."
     if not found:
         raise OptionError(f"{NVDISASM} is not installed", detail="Machine code is read with it.", example=f"pip install {NVDISASM}")
@@ -121,8 +122,7 @@ def parse(text: str) -> Listing:
     """Labels and instructions of an nvdisasm text; source markers go to the instructions, headers away."""
     lines: list[str] = []
     instructions: list[Instruction] = []
-    labels: dict[str, int] = {}
-    file, line = "", 0
+    labels, file, line = dict[str, int](), "", 0
     for raw in text.splitlines():
         if (match := MARKER.match(raw)) is not None:
             file, line = match.group(1), int(match.group(2))

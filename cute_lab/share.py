@@ -61,15 +61,26 @@ class ShareReport:
         head = f"{self.source.name}, as it was saved at {self.saved}: {number(self.before)} bytes"
         if self.written:
             head += f" -> {self.written.name}: {number(self.size)} bytes"
-        blocks = [head]
-        words = "To be changed" if self.checked else "Changed"
-        for title, lines in ((words, self.changes), ("Problems", self.problems), ("Worth knowing", self.notes)):
-            blocks += [f"{title}\n" + "\n".join(f"  - {line}" for line in lines)] if lines else []
+        blocks = [head, *(f"{title}\n" + "\n".join(f"  - {line}" for line in lines) for title, lines in self.sections)]
         if self.outputs:
-            seen = viewers.table([(output.place, output.shown) for output in self.outputs])
-            blocks.append("What each viewer shows\n" + "\n".join(f"  {line}" for line in seen.split("\n")))
+            blocks.append("What each viewer shows\n" + "\n".join(f"  {line}" for line in self.seen.split("\n")))
         blocks.append(self.verdict)
         return "\n\n".join(blocks)
+
+    @property
+    def sections(self) -> list[tuple[str, tuple[str, ...]]]:
+        words = "To be changed" if self.checked else "Changed"
+        parts = [(words, self.changes), ("Problems", self.problems), ("Worth knowing", self.notes)]
+        return [(title, lines) for title, lines in parts if lines]
+
+    @property
+    def seen(self) -> str:
+        return viewers.table([(output.place, output.shown) for output in self.outputs])
+
+    def to_json(self) -> dict[str, Any]:
+        """For a front end, which draws the sections itself."""
+        sections = [{"title": title, "lines": list(lines)} for title, lines in self.sections]
+        return {"ok": self.ok, "verdict": self.verdict, "sections": sections, "seen": self.seen if self.outputs else ""}
 
     @property
     def verdict(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cute_lab import throughput
 from cute_lab.measurement import DIRECTIONS, Bench, Direction, Shape, Timing
+from cute_lab.quantities import short
 from cute_lab.record import Record
 
 SHORT = {"timed": "", "checked": "right", "wrong": "WRONG", "absent": "–", "failed": "failed", "stopped": "stopped"}
@@ -20,7 +21,8 @@ def cell(bench: Bench, t: Timing | None) -> str:
     found = throughput.tflops(bench, t)
     if found is None:
         return SHORT[t.status]
-    return f"{found.median:.0f} ±{100 * found.spread:.0f} %"
+    speed = f"{found.median:.0f}" if found.median >= 10 else short(found.median)  # a CPU's are thousandths
+    return f"{speed} ±{100 * found.spread:.0f} %"
 
 
 def against(bench: Bench, ours: Timing, base: str) -> str:

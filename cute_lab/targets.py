@@ -38,6 +38,7 @@ class Target:
     macs: int  # dense bf16 multiply-adds per cycle and SM
     mufu_cycles: int  # cycles of one scheduler per MUFU warp instruction
     notes: tuple[str, ...]  # where the figures come from
+    calibrated: bool = False  # was the cost compared with times measured on a device? Without that its error is not known
 
     def __post_init__(self) -> None:
         assert self.features <= FEATURES, self.features - FEATURES
@@ -118,7 +119,7 @@ _WIDE = (1, 2, 4, 8, 16, 32, 64, 128)
 _ROWS = (
     Target("sm_90a", "sm_90a", 90, 132, SM90_FWD, SM90_BWD, (1, 2), (1,), frozenset((*_MODS, *_SPARSE, "folded_heads_bwd")),
            "HGMMA", True, 64, 2, 2048, 8,
-           ("H100/H200 SXM: 132 SMs; 2048 MAC and 16 MUFU lanes per cycle and SM, as in the H200 cost model",)),
+           ("H100/H200 SXM: 132 SMs; 2048 MAC and 16 MUFU lanes per cycle and SM, as in the H200 cost model",), True),
     Target("sm_100a", "sm_100a", 100, 148, SM100_FWD, SM100_BWD, _WIDE, _WIDE, FEATURES - {"folded_heads_bwd"},
            "UTCHMMA", False, 128, 2, 4096, 8,
            ("B200: 148 SMs, twice H100's bf16 rate per SM, its MUFU rate: from memory, no source was opened",

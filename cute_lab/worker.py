@@ -23,17 +23,19 @@ import sys
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cute_lab import ptx, sass
-from cute_lab.crosscompile import compile_cubin, folded_places, preload, tile_of
+from cute_lab.crosscompile import compile_cubin, folded_places, preload, rewritten_early, tile_of
 from cute_lab.targets import TARGETS
 
 MAX_RUNNING = 2
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 PR_SET_PDEATHSIG = 1
+DONE = object()
 
 
 def short_message(error: BaseException) -> str:
@@ -145,11 +147,16 @@ class Server:
                 run.kill()
 
     def serve(self) -> None:
+        ahead: Iterator[None] | None = rewritten_early()
         while os.getppid() == self.parent:  # the socket alone is no sign of life: a fork of the client keeps it open
             while self.waiting and len(self.running) < MAX_RUNNING:
                 self.start(self.waiting.popleft())
-            if select.select([self.client], [], [], 0.03 if self.running else 0.5)[0] and not self.receive():
-                return
+            idle = ahead is not None and not self.running
+            if select.select([self.client], [], [], 0 if idle else 0.03 if self.running else 0.5)[0]:
+                if not self.receive():
+                    return
+            elif idle and ahead is not None and next(ahead, DONE) is DONE:
+                ahead = None
             self.reap()
 
 

@@ -7,6 +7,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def mask_mod(b, h, q_idx, kv_idx):
     return (q_idx >= kv_idx) & (kv_idx % 3 > h - 1)
 """
 MISTAKE = "%%cute_attention --Sq 64\ndef score_mod(score, b, h, q_idx, kv_idx):\n    return score if q_idx > kv_idx else score * factor\n"
-BUSY = "end = time.time() + {}\nwhile time.time() < end:\n    sum(range(1000))\nprint('done')"
+BUSY = "end = time.time() + 30\nwhile not os.path.exists({!r}) and time.time() < end:\n    sum(range(1000))\nprint('done')"
 
 
 class Client:
@@ -57,7 +58,7 @@ class Client:
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontEnd]:
     made = FrontEnd(tmp_path_factory.mktemp("sockets"))
     try:
-        made.run("%load_ext cute_lab\nimport torch, time\nfactor = 2.0\ntable = torch.ones(8)")
+        made.run("%load_ext cute_lab\nimport os, torch, time\nfactor = 2.0\ntable = torch.ones(8)")
         made.run(CELL)
         yield made
     finally:
@@ -89,9 +90,10 @@ def test_a_cell_is_diagnosed_with_the_notebook_s_names(client: Client) -> None:
     ]
 
 
-def test_answers_come_while_a_cell_runs(front: FrontEnd, client: Client) -> None:
+def test_answers_come_while_a_cell_runs(front: FrontEnd, client: Client, tmp_path: Path) -> None:
     client.ask("diagnose", text=MISTAKE)
-    request = front.begin(BUSY.format(6))
+    enough = tmp_path / "enough"
+    request = front.begin(BUSY.format(str(enough)))
     time.sleep(0.3)
     start = time.monotonic()
     asked = [
@@ -107,6 +109,7 @@ def test_answers_come_while_a_cell_runs(front: FrontEnd, client: Client) -> None
         )
     ]
     assert time.monotonic() - start < 5, "the cell was waited for"
+    enough.touch()
     assert [("result" in a, "error" in a) for a in asked] == [(True, False)] * 5 + [(False, True), (True, False)]
     assert front.printed(request) == "done\n"
     hover = asked[1]["result"]
@@ -117,14 +120,16 @@ def test_answers_come_while_a_cell_runs(front: FrontEnd, client: Client) -> None
     assert "knows no method 'nonsense'" in asked[5]["error"]["message"]
 
 
-def test_a_comm_that_the_main_shell_has_answered_still_answers_beside_a_cell(front: FrontEnd, client: Client) -> None:
+def test_a_comm_that_the_main_shell_has_answered_still_answers_beside_a_cell(front: FrontEnd, client: Client, tmp_path: Path) -> None:
     """ipykernel hands a comm's messages to the shell that has sent with it last."""
     assert "result" in client.ask("status", main=True)
-    request = front.begin(BUSY.format(5))
+    enough = tmp_path / "enough"
+    request = front.begin(BUSY.format(str(enough)))
     time.sleep(0.3)
     start = time.monotonic()
     assert "result" in client.ask("status")
     assert time.monotonic() - start < 3, "the cell was waited for"
+    enough.touch()
     assert front.printed(request) == "done\n"
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import cute_lab
 from cute_lab.record import MIME, SCHEMA
+from cute_lab.targets import TARGETS
 
 ROOT = Path(__file__).parent.parent
 FRONT = ROOT / "labextension"
@@ -49,6 +50,9 @@ def test_both_sides_agree_on_version_type_and_schema() -> None:
     assert f"export const MIME = '{MIME}';" in record
     assert f"export const SCHEMA = {SCHEMA};" in record
     assert sum(MIME in file.read_text() for file in SOURCES) == 1  # spelt once
+    machine = (FRONT / "src" / "card" / "words" / "machine.ts").read_text()
+    calibrated = ", ".join(f"'{target.name}'" for target in TARGETS.values() if target.calibrated)
+    assert f"export const CALIBRATED: readonly string[] = [{calibrated}];" in machine
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(FRONT / "src")))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import base64
 import gc
 import itertools
+import json
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from cute_lab import cells, gpu_state, hover, known_labs, progress, squiggles
+from cute_lab import cells, gpu_state, heavy, hover, known_labs, progress, squiggles
 from cute_lab.errors import OptionError
 from cute_lab.lab import attention
+from cute_lab.record import LineCost
 from typed import HEAD, LIBRARIES, MASK, SCORE, errors, look, run
 
 
@@ -23,6 +26,13 @@ def test_asides_stand_at_their_lines() -> None:
     body = "    x = slopes[h]\n    y = table[kv_idx]\n    return score + x * y\n"
     text = f"{HEAD}table, slopes = torch.ones(64), torch.ones(8)\ndef score_mod(score, b, h, q_idx, kv_idx):\n{body}"
     assert look(text).annotations == [(5, "gather per element")]
+
+
+@pytest.mark.parametrize("case", json.loads((Path(__file__).parent / "heavy.json").read_text()), ids=lambda case: case["summary"][:24])
+def test_the_dearest_lines_are_told_and_a_tie_as_a_tie(case: Any) -> None:
+    costs = [LineCost(line, 1, share, {}) for line, share in case["costs"]]
+    assert heavy.summary(costs) == case["summary"]
+    assert heavy.aside(costs, "sm_90a") == (tuple(case["aside"]) if case["aside"] else None)
 
 
 @pytest.mark.cross
@@ -72,6 +82,23 @@ def test_completion() -> None:
     assert found["matches"][0]["detail"] == "float32 [3, 4]"
     assert found["start"]["column"] == len("    é😀 = ") + 1  # two units for the face
     assert completed("x = torch.ta|")[0] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "offered", "words"),
+    [
+        ("%%cute_attention --ben|", ["--bench"], "GPU"),
+        ("%%cute_attention --bench --ba|", ["--backward"], "backward"),
+        ("%%cute_attention --bench --ben|", [], ""),
+        ("%%cute_attention --target sm_10|", ["sm_100a", "sm_103a"], "Blackwell"),
+        ("%%cute_attention --dtype b|", ["bf16"], "q, k and v"),
+        ("%%cute_attention --H| --Hkv 2", ["--H"], "heads"),
+    ],
+)
+def test_an_option_is_offered_once_with_its_help(text: str, offered: list[str], words: str) -> None:
+    names, found = completed(text)
+    assert names == offered
+    assert all(words in m["detail"] for m in found["matches"])
 
 
 def test_what_completion_offers_can_be_lowered() -> None:

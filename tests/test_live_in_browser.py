@@ -20,6 +20,7 @@ def mask_mod(b, h, q_idx, kv_idx):
     return (q_idx >= kv_idx) & (q_idx - kv_idx < window)
 """
 OTHER = CELL.replace("--out local", "--out wide").replace("512", "2048")
+PRINT = "print('/home/alice/x')"
 KERNEL = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}}
 
 
@@ -28,7 +29,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Iterator[
     folder = tmp_path_factory.mktemp("live")
     root = folder / "root"
     root.mkdir()
-    for name, cells in {"live": ["%load_ext cute_lab", CELL, OTHER], "typing": ["%load_ext cute_lab", CELL], "empty": [""]}.items():
+    files = {"live": ["%load_ext cute_lab", CELL, OTHER], "typing": ["%load_ext cute_lab", CELL], "empty": [""], "fresh": [PRINT, CELL]}
+    for name, cells in files.items():
         notebook = nbformat.v4.new_notebook(metadata=KERNEL)
         notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
         (root / f"{name}.ipynb").write_text(nbformat.writes(notebook))
@@ -128,8 +130,11 @@ def test_a_mistake_is_underlined_mended_and_gone(server: Server, page: Page) -> 
     expect(page.locator(".cm-tooltip-lint")).to_contain_text("if")
     picture(page, "live-squiggle")
     page.mouse.move(2, 2)
-    for _ in range(len("if q_idx > 3: pass") + 8):
+    for _ in "if q_idx > 3: pass":
         page.keyboard.press("Backspace")
+    for key in ("Shift+Home", "Backspace", "Backspace"):  # the indentation, and the line
+        page.keyboard.press(key)
+    expect(editor).to_contain_text(re.compile(r"kv_idx\):\s+return"))
     expect(marks).to_have_count(0, timeout=20_000)
 
     page.keyboard.press("Control+Home")
@@ -163,3 +168,66 @@ def test_a_notebook_without_runs_is_given_a_variant(server: Server, page: Page) 
     expect(cells.nth(1).locator(".jp-Cute-chip").first).to_contain_text("verified", timeout=60_000)
     expect(panel.locator(".jp-CuteLab-run")).to_have_count(1)
     picture(page, "live-gallery-dark")
+
+
+def test_a_kernel_without_cute_lab_is_helped_and_pins_outlast_a_reload(server: Server, page: Page) -> None:
+    server.theme("light")
+    seen = Seen(page)
+    open_notebook(page, server, "fresh.ipynb")
+    kernel_is_there(page)
+    run(page, 0)
+    cells = page.locator(".jp-CodeCell")
+    cells.nth(1).locator(".cm-content").get_by_text("def mask_mod").click()
+    mark = page.locator(".cm-lintRange-error")
+    expect(mark.first).to_be_visible(timeout=20_000)
+    mark.first.hover()
+    tooltip = page.locator(".cm-tooltip-lint")
+    expect(tooltip).to_contain_text("this kernel has not loaded cute_lab")
+    picture(page, "live-not-loaded")
+    tooltip.get_by_role("button").click()
+    expect(cells).to_have_count(3)
+    expect(cells.nth(1)).to_contain_text("%load_ext cute_lab")
+    expect(mark).to_have_count(0, timeout=30_000)
+
+    cells.nth(2).locator(".cm-content").get_by_text("%%").click()
+    page.keyboard.press("End")
+    page.keyboard.type(" --")
+    page.keyboard.press("Tab")
+    offered = page.locator(".jp-Completer .jp-Completer-item")
+    expect(offered.filter(has_text="--dtype").first).to_contain_text("of q, k and v", timeout=10_000)
+    texts = [text.strip() for text in offered.all_text_contents()]
+    assert all("--" in text and len(text) > 10 for text in texts), texts
+    assert not any("--Sq" in text or "--out" in text for text in texts), texts  # they are given
+    picture(page, "live-completion")
+    page.keyboard.press("Escape")
+    for _ in range(3):
+        page.keyboard.press("Backspace")
+
+    run(page, 2)
+    pin = cells.nth(2).locator(".jp-Cute-actions [aria-pressed]")
+    pin.click()
+    expect(pin).to_have_attribute("aria-pressed", "true")
+    command(page, "cute-lab:open-panel")
+    expect(page.locator(".jp-CuteLab-pin")).to_have_attribute("aria-pressed", "true")
+    command(page, "docmanager:save")
+    page.wait_for_timeout(1500)  # the state is stored a moment later
+    page.reload()
+    page.wait_for_function("window.jupyterapp?.shell")
+    kernel_is_there(page)
+    pin = page.locator(".jp-CodeCell").nth(2).locator(".jp-Cute-actions [aria-pressed]")
+    expect(pin).to_have_attribute("aria-pressed", "true", timeout=20_000)
+    command(page, "cute-lab:open-panel")
+    panel = page.locator(".jp-CuteLab-pin")
+    expect(panel).to_have_attribute("aria-pressed", "true")
+    panel.click()
+    expect(pin).to_have_attribute("aria-pressed", "false")
+
+    page.evaluate("void window.jupyterapp.commands.execute('cute-lab:check-sharing')")
+    dialog = page.locator(".jp-Dialog")
+    expect(dialog).to_contain_text("is not ready to be shared", timeout=30_000)
+    expect(dialog.locator("h3").first).to_have_text("To be changed")
+    expect(dialog.locator("li").first).to_contain_text("cell 1")
+    expect(dialog).not_to_contain_text("Error")
+    expect(dialog).not_to_contain_text("save first")
+    picture(page, "live-sharing")
+    assert not seen.of_ours

@@ -120,6 +120,8 @@ def completions(shell: InteractiveShell, text: str) -> list[str]:
         ("%%cute_attention --views summary,ma|", ["mask"]),
         ("%%cute_attention --param |\nwindow = 3\ncap = 2.0\nname = 'x'\n", ["window=", "cap="]),
         ("%%cute_attention --he|", ["--help"]),
+        ("%%cute_attention --backward --ba|", []),
+        ("%%cute_attention --H| --Hkv 2 --Sq 4", ["--H"]),
     ],
 )
 def test_options_and_values_complete(shell: InteractiveShell, text: str, expected: list[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import cute_lab
 from cute_lab import mask_widget
 from cute_lab.browser_mask import cell_code
 from cute_lab.codec import decode, encode
@@ -111,3 +112,21 @@ def test_a_message_of_somebody_else_is_none(sent: list[tuple[Any, list[bytes]]])
     for content in ({}, {"id": "1"}, {"id": True}, "hello", None):
         picture._asked(picture.widget, content, [])
     assert sent == []
+
+
+def test_a_panel_gives_its_widget_alone() -> None:
+    """As marimo takes it: no ipywidgets around it, and it follows `set`."""
+    size = cute_lab.slider(64, SIZE, 256, step=64)
+    panel = attention(None, lambda b, h, q, k: (q >= k) & (q - k < size), H=1, Sq=SIZE, target="none", params={"size": size}).panel()
+    try:
+        panel.settled()
+        assert isinstance(panel.mask_widget, mask_widget.MaskWidget)
+        before = panel.mask_widget.mask
+        panel.set(size=512)
+        panel.settled()
+        assert panel.mask_widget.mask["blocks"]["kept_cells"] > before["blocks"]["kept_cells"]
+    finally:
+        panel.close()
+    scored = attention(lambda score, b, h, q, k: score + size, Sq=64, target="none", params={"size": size}).panel()
+    assert scored.mask_widget is None
+    scored.close()

@@ -283,6 +283,22 @@ def test_the_magic_finds_its_own_notebook(tmp_path: Path, monkeypatch: pytest.Mo
     assert "/home/alice" in caught.value.reason
 
 
+def test_a_report_names_cells_by_their_number_and_is_data(tmp_path: Path) -> None:
+    drawn = cell("1", output(**{PLAIN: "/home/alice"}))
+    drawn.id = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    chosen = cell("x = 1", output(**{PLAIN: "/home/alice"}))
+    chosen.id = "03-07"
+    path = save(nbformat.v4.new_notebook(cells=[drawn, chosen]), tmp_path / "a.ipynb")  # type: ignore[no-untyped-call]
+    said = json.loads(share_magic.checked(str(path), "path"))
+    assert [section["title"] for section in said["sections"]] == ["To be changed"]
+    lines = said["sections"][0]["lines"]
+    assert lines[0].startswith("cell 1 output 1: ") and lines[1].startswith("cell 2 [03-07] output 1: ")
+    assert not said["ok"] and "save first" not in json.dumps(said)
+    assert "cell 1 output 1" in said["seen"]
+    with pytest.raises(OptionError, match="there is no file"):
+        share_magic.checked(str(tmp_path / "none.ipynb"), "")
+
+
 def test_the_magic_in_a_kernel(tmp_path: Path) -> None:
     target = save(copy.deepcopy(read(NOTEBOOKS[0])), tmp_path / "first.ipynb")
     made = nbformat.v4.new_notebook(cells=[cell("%load_ext cute_lab"), cell(f"%cute_share {target.name}")])  # type: ignore[no-untyped-call]

@@ -56,8 +56,8 @@ def test_the_summary_is_words_with_numbers(example: Record) -> None:
         "✔ The generated CuTeDSL equals your functions: `score_mod` (65,536 points, worst 2.58e-5 "
         "at b2 h12 q1920 kv3605), `mask_mod` (16,777,216 points, no difference).",
         "▦ 21.9 % of 4,096² is kept; the kernel issues 24.6 % (128×128 blocks: 56 partial, 196 full, 772 skipped).",
-        "⚙ Hopper (sm_90a): 168 registers, no spills, line 6 costs 50 % of the mod. Blackwell (sm_100a): 128 "
-        "registers, 4 spilled stores, 4 spilled loads, line 6 costs 57 % of the mod.",
+        "⚙ Hopper (sm_90a): 168 registers, no spills, lines 6 and 7 cost about the same, together 99 %. "
+        "Blackwell (sm_100a): 128 registers, 4 spilled stores, 4 spilled loads, line 6 costs 57 % of the mod.",
         "⊘ Blackwell RTX (sm_120a), forward: refused. Block-sparse attention is not built for it. "
         "FlashAttention-4 has no block sparsity on this target. Use `sm_90a` or `sm_100a`.",
         "💡 Example record: mask and check are computed, the numbers of the targets are made up.",
@@ -129,6 +129,7 @@ def test_a_fix_of_several_lines_is_shown_below(example: Record) -> None:
 def test_targets_show_a_band_and_no_speed(example: Record) -> None:
     bundle = view("targets").render(example)
     assert "7,400 (6,660 to 8,140)" in bundle["text/plain"]
+    assert "5,900 (not calibrated)" in bundle["text/plain"]  # Blackwell: its error is not known, so it has no band
     assert "FLOP" not in json.dumps(bundle)
     assert "⊘ refused" in bundle["text/markdown"]
     assert "Block-sparse attention is not built for it." in bundle["text/markdown"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cute_lab import heavy
 from cute_lab.measurement import Bench, Direction, Timing
 from cute_lab.quantities import count, exact, number, percent, short
 from cute_lab.record import BlockSummary, Check, Note, Record, Shape, TargetReport
@@ -90,9 +91,7 @@ def _targets(targets: tuple[TargetReport, ...], name: str) -> list[str]:
 
 def _machine(target: TargetReport) -> str:
     words = register_words(target)
-    top = max((cost for cost in target.line_cost if cost.line), key=lambda cost: cost.share, default=None)
-    if top and top.share >= 0.25:
-        words.append(f"line {top.line} costs {percent(round(top.share, 2))} of the mod")
+    words += filter(None, [heavy.summary(target.line_cost)])
     return f"{architecture(target.target)}: {', '.join(words)}."
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from cute_lab.heavy import BAND
 from cute_lab.quantities import number, short
 from cute_lab.record import Record, TargetReport
+from cute_lab.targets import TARGETS
 from cute_lab.views import Bundle, View
 from cute_lab.views._text import Block, Code, Head, Lines, Table, missing, page
 from cute_lab.views._words import column, note_words
 
-BAND = 0.10  # the estimate's error, up and down
 ABOUT_COST = (
     "The cost is an estimate in scheduler cycles per tile, good to ±10 % on Hopper and not calibrated on Blackwell.",
     "It ranks variants on one target; bands that overlap are no difference. It is no speed: measure that on the GPU.",
@@ -56,7 +57,8 @@ def _cost(report: TargetReport) -> str:
     if report.cost is None:
         return "–"
     low, middle, high = (f"{report.cost * factor:,.0f}" for factor in (1 - BAND, 1, 1 + BAND))
-    return f"{middle} ({low} to {high})"
+    calibrated = report.target in TARGETS and TARGETS[report.target].calibrated
+    return f"{middle} ({low} to {high})" if calibrated else f"{middle} (not calibrated)"
 
 
 def _time(report: TargetReport) -> str:

@@ -62,6 +62,13 @@ export class CuteRenderer extends Widget implements IRenderMime.IRenderer {
     return Promise.resolve();
   }
 
+  /** What surrounds the record has changed, not the record. */
+  refresh(): void {
+    if (this.shown instanceof Card) {
+      this.shown.refresh();
+    }
+  }
+
   override dispose(): void {
     this.shown?.dispose();
     this.shown = null;

@@ -152,6 +152,16 @@ describe('the head', () => {
     expect(selected()).toBe('Machine code');
   });
 
+  it('draws a band where the estimate is calibrated, and only there', () => {
+    const record = named('multiplied');
+    show(record);
+    tabs()[4]?.click();
+    const columns = [...host.querySelectorAll('.jp-Cute-rank')].map(one => [/not calibrated/.test(one.textContent ?? ''), one.querySelectorAll('.jp-Cute-band').length]);
+    expect(record.targets.map(report => report.target)).toEqual(['sm_90a', 'sm_100a']);
+    expect(columns.map(([none]) => none)).toEqual([false, true]);
+    expect([Number(columns[0]?.[1]) > 0, columns[1]?.[1]]).toEqual([true, 0]);
+  });
+
   it('opens the proving tab by chip and by link, and calls pin', () => {
     const pin = vi.fn();
     show(named('multiplied'), { pin });
@@ -162,6 +172,17 @@ describe('the head', () => {
     expect(selected()).toBe('Machine code');
     host.querySelector<HTMLButtonElement>('[aria-label="Pin to compare"]')?.click();
     expect(pin).toHaveBeenCalledOnce();
+  });
+
+  it('shows whether it is pinned, and keeps the focus on Pin', () => {
+    let pinned = false;
+    const card = show(named('multiplied'), { pin: () => (pinned = !pinned, card.refresh()), isPinned: () => pinned });
+    const button = (): HTMLButtonElement => host.querySelector<HTMLButtonElement>('.jp-Cute-actions [aria-pressed]')!;
+    expect([button().title, button().getAttribute('aria-pressed')]).toEqual(['Pin to compare', 'false']);
+    button().focus();
+    button().click();
+    expect([button().title, button().getAttribute('aria-pressed')]).toEqual(['Unpin', 'true']);
+    expect(document.activeElement).toBe(button());
   });
 
   it('gives JSON that is read back as the same record, infinite numbers included', () => {
@@ -240,6 +261,22 @@ describe('the comparison', () => {
     const labels = [...host.querySelectorAll('.jp-Cute-legendItem')].map(one => one.textContent).filter(label => label !== 'cuBLAS peak, measured');
     expect(labels.length).toBe(n);
     expect(new Set(labels).size).toBe(n);
+  });
+
+  it('has no verdict on estimates whose error is not known', () => {
+    const other = (cost: number, target: string): CuteRecord => {
+      const record = named('multiplied');
+      return { ...record, created: `2026-01-0${cost}`, targets: record.targets.slice(0, 1).map(r => ({ ...r, target, cost: 1000 * cost })) };
+    };
+    const costs = (target: string): string[] => {
+      const made = renderCompare(host, [other(1, target), other(2, target)], { trans: t });
+      const row = [...host.querySelectorAll('tr')].find(one => one.textContent?.includes('estimated cost'));
+      const cells = [...(row?.querySelectorAll('td') ?? [])].slice(-2).map(cell => `${cell.textContent} ${/good|bad/.exec(cell.className) ?? ''}`.trim());
+      made.dispose();
+      return cells;
+    };
+    expect(costs('sm_90a')).toEqual(['1,000 (900 to 1,100)', '2,000 (1,800 to 2,200) bad']);
+    expect(costs('sm_100a')).toEqual(['1,000 (not calibrated)', '2,000 (not calibrated)']);
   });
 
   it('counts the blocks that changed', () => {

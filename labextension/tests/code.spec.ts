@@ -114,6 +114,46 @@ describe('the tab', () => {
     expect(host.querySelector('.jp-Cute-readout')?.textContent).toContain('Hopper (sm_90a): 96.8\u00a0% of the mod’s cycles, 1,026 (640 fma, 258 alu, 128 mufu) instructions a tile');
   });
 
+  it('turns the generated pane to the function that a picked line became', () => {
+    const record = named('alibi_window');
+    TAB.render(host, record, { trans: t });
+    const [cell, made] = [...host.querySelectorAll('.jp-Cute-pane')] as [Element, Element];
+    const pick = (text: string): void => {
+      rows(cell).find(row => row.textContent?.includes(text))?.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    };
+    const shows = (): string | undefined => made.querySelector('select')?.value;
+    const hot = (): number => made.querySelectorAll('.jp-Cute-hot').length;
+    expect(shows()).toBe('cutedsl:score_mod');
+    pick('(distance >= 0)');
+    expect(shows()).toMatch(/^cutedsl:mask_mod/);
+    expect(hot()).toBeGreaterThan(0);
+    pick('def score_mod');
+    expect(shows()).toBe('cutedsl:score_mod');
+    pick('def mask_mod');
+    expect(shows()).toMatch(/^cutedsl:mask_mod/);
+    pick('slopes[h]');
+    expect([shows(), hot() > 0]).toEqual(['cutedsl:score_mod', true]);
+    const choice = made.querySelector('select')!;
+    choice.value = 'cutedsl:score_mod_bwd';
+    choice.dispatchEvent(new Event('change'));
+    pick('def score_mod'); // this one is not of the backward function
+    expect(shows()).toBe('cutedsl:score_mod');
+    pick('window = slider'); // and this one became no code
+    expect(shows()).toBe('cutedsl:score_mod');
+  });
+
+  it('leaves what a person has chosen where the result is in it', () => {
+    TAB.render(host, named('alibi_window'), { trans: t });
+    const [cell, made] = [...host.querySelectorAll('.jp-Cute-pane')] as [Element, Element];
+    const choice = made.querySelector('select')!;
+    for (const chosen of ['cutedsl', 'ir', 'fx']) {
+      choice.value = chosen;
+      choice.dispatchEvent(new Event('change'));
+      rows(cell).find(row => row.textContent?.includes('(distance >= 0)'))?.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+      expect(choice.value).toBe(chosen);
+    }
+  });
+
   it('has a strip of the cost of each line, a bar for each target', () => {
     TAB.render(host, named('multiplied'), { trans: t });
     const strips = [...host.querySelectorAll<HTMLElement>('.jp-Cute-heatFill')].map(one => one.style.width);

@@ -108,14 +108,25 @@ test('a kernel without cute_lab is asked once, and again after a cell has run', 
   expect(await why(client.ask('status', {}, plain))).toBe('absent');
   expect(await why(client.ask('status', {}, plain))).toBe('absent');
   expect(kernel.comms).toHaveLength(1);
+  expect(client.isWithoutLab).toBe(true);
   kernel.loaded = true;
   client.retry();
+  expect(client.isWithoutLab).toBe(false);
   const asked = client.ask('status', {}, plain);
   await settled();
   const comm = kernel.comms[1]!;
   comm.say({ id: comm.sent[0]!.id, result: {} });
   expect(await asked).toEqual({});
   expect(states).toEqual(['opening', 'absent', 'unknown', 'opening', 'open']);
+});
+
+test('a kernel that says nothing may still load it', async () => {
+  const kernel = new FakeKernel();
+  kernel.createComm = () => Object.assign(new Comm(() => false, 1), { open: () => undefined });
+  const client = new KernelClient(kernel.kernel);
+  const asked = why(client.ask('status', {}, plain));
+  await vi.advanceTimersByTimeAsync(5000);
+  expect([await asked, client.state, client.isWithoutLab]).toEqual(['absent', 'absent', false]);
 });
 
 test('no answer in time, an error, an answer of another shape, and another protocol', async () => {

@@ -13,7 +13,8 @@ import { withBench, withTarget } from '../src/lab/magicoptions';
 import { drawDevice } from '../src/lab/panel_device';
 import { drawGallery } from '../src/lab/panel_gallery';
 import { status, variants } from '../src/lab/protocol';
-import { ofJson, Pins } from '../src/lab/records';
+import { KEPT, keep, Pins } from '../src/lab/pins';
+import { ofJson } from '../src/lab/records';
 import { lacksGpu, shortWords } from '../src/lab/situation';
 import { check } from '../src/lab/static';
 import { MIME } from '../src/core/record';
@@ -86,6 +87,31 @@ test('pins', () => {
   expect([pins.has(record), pins.records.length]).toEqual([true, 2]);
   pins.toggle(record);
   expect(pins.records).toEqual([other]);
+});
+
+test('pins outlast a reload: what is stored names runs, and finds them in their notebooks again', async () => {
+  const record = example();
+  const other = { ...record, created: '2026-01-01T00:00:00Z' };
+  const data = new Map<string, unknown>();
+  const store = { fetch: (id: string) => Promise.resolve(data.get(id)), save: (id: string, value: unknown) => Promise.resolve(data.set(id, value)) };
+  const load = (path: string): Promise<CuteRecord[]> => (path === 'a.ipynb' ? Promise.resolve([other, record]) : Promise.reject(new Error('gone')));
+  const before = new Pins();
+  await keep(before, store, load);
+  before.toggle(record, 'a.ipynb');
+  before.toggle({ ...record, created: '2026-02-01T00:00:00Z' }, 'gone.ipynb');
+  before.toggle(other, 'a.ipynb');
+  const after = new Pins();
+  let told = 0;
+  after.changed.connect(() => (told += 1));
+  await keep(after, store, load);
+  expect(after.records).toEqual([record, other]);
+  expect(told).toBe(2); // panel and cards redraw
+  expect(JSON.stringify(data.get(KEPT))).not.toContain('gone.ipynb');
+  after.clear();
+  expect(data.get(KEPT)).toEqual({ pins: [] });
+  data.set(KEPT, { pins: 'broken' });
+  await keep(after, store, load);
+  expect(after.records).toEqual([]);
 });
 
 test('hover from the last run: the lines that a line became, and its cost', () => {

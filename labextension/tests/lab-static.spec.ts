@@ -95,6 +95,9 @@ test('completion of the magic line', () => {
   expect(completeOptions('%%cute_attention --target sm_90a,sm_1')?.matches.map(match => match.text)).toEqual(['sm_100a', 'sm_103a', 'sm_120a']);
   expect(completeOptions('%%cute_attention --H 8 --')?.matches.map(match => match.text)).not.toContain('--H');
   expect(completeOptions('def f(')).toBeNull();
+  expect(completeOptions('%%cute_attention --H', '%%cute_attention --H --Hkv 2')?.matches.map(match => match.text)).toEqual(['--H']);
+  expect(completeOptions('%%cute_attention --target sm_9')?.matches).toEqual([{ text: 'sm_90a', type: 'value', detail: 'Hopper' }]);
+  expect(completeOptions('%%cute_attention --dtype ')?.matches.map(match => match.detail)).toEqual(['of q, k and v', 'of q, k and v']);
   expect(completeOptions('%%cute_attention --H 8')?.matches).toEqual([]);
 });
 

@@ -69,6 +69,55 @@ describe('words', () => {
   });
 });
 
+describe('the legend', () => {
+  /** jsdom's canvas draws nothing: as much of one as the view asks for. */
+  function withCanvas(): void {
+    const image = (width: number, height: number): object => ({ width, height, data: new Uint8ClampedArray(4 * width * height) });
+    const made: Record<string | symbol, unknown> = { createImageData: image, measureText: () => ({ width: 9 }) };
+    const fake = new Proxy({}, { get: (_, name) => made[name] ?? (() => undefined), set: () => true });
+    HTMLCanvasElement.prototype.getContext = (() => fake) as unknown as typeof HTMLCanvasElement.prototype.getContext;
+  }
+  const marks = (): string[] => [...host.querySelectorAll('.jp-CuteMask-swatch')].map(one => /jp-mod-(\w+)/.exec(one.className)![1]!);
+  const looks = async (expected: string[]): Promise<void> => vi.waitFor(() => expect(marks()).toEqual([...expected, 'rows']));
+
+  it('looks as the map does at each zoom: shares, one colour, hatched, cells', async () => {
+    withCanvas();
+    view(summaryOf(causal(32)), { Sq: 4096, Skv: 4096 });
+    await looks(['full', 'partial', 'empty']);
+    for (let i = 0; i < 10; i++) {
+      press('+');
+    }
+    await looks(['full', 'kept', 'dropped', 'empty']);
+    expect(one('legend').textContent).toContain('a dropped cell');
+    press('0');
+    await looks(['full', 'partial', 'empty']);
+    expect(host.querySelectorAll('.jp-CuteMask-count')).toHaveLength(3);
+    views.pop()!.dispose();
+    view(summaryOf(causal(128)), { Sq: 128 * 128, Skv: 128 * 128 });
+    await looks(['full', 'kept', 'empty']);
+    expect(one('legend').textContent).not.toContain('several blocks');
+    views.pop()!.dispose();
+    view(summaryOf(causal(1000)), { Sq: 128_000, Skv: 128_000 });
+    await looks(['full', 'kept', 'empty']);
+    expect(one('legend').textContent).toContain('A pixel covers several blocks');
+  });
+
+  it('stays hatched where nobody can tell the cells', async () => {
+    withCanvas();
+    view(summaryOf(causal(32)), { Sq: 4096, Skv: 4096, cells: null });
+    for (let i = 0; i < 10; i++) {
+      press('+');
+    }
+    await vi.waitFor(() => expect(one('note').textContent).toContain('Single cells need a kernel'));
+    expect(marks()).toEqual(['full', 'partial', 'empty', 'rows']);
+  });
+
+  it('says what the bars at the right and their line are', () => {
+    view(summaryOf(causal(8)));
+    expect(one('legend').textContent).toContain('blocks/row, the bars at the right: blocks that each row issues, at most 8; the line is the mean, 4.5');
+  });
+});
+
 describe('the keyboard', () => {
   it('moves a cursor by blocks, ten blocks and cells; the read-out follows', async () => {
     view(summaryOf(causal(32)), { Sq: 4096, Skv: 4096 });
@@ -86,11 +135,25 @@ describe('the keyboard', () => {
     expect(reading()).toBe('q 2,048 kv 4,095 · empty, 0 % kept');
   });
 
+  it('goes to the ends of a row, and by pages', () => {
+    view(summaryOf(causal(32)), { Sq: 4096, Skv: 4096 });
+    press('End');
+    expect(reading()).toBe('q 2,048 kv 4,095 · empty, 0 % kept');
+    press('PageUp');
+    expect(reading()).toContain('q 768 kv 4,095');
+    press('Home');
+    expect(reading()).toBe('q 768 kv 0 · full, 100 % kept');
+    press('PageDown');
+    expect(reading()).toContain('q 2,048 kv 0');
+  });
+
   it('keeps its keys from the notebook, and leaves the others to it', () => {
     view(summaryOf(causal(8)));
     const heard = vi.fn();
     document.body.addEventListener('keydown', heard);
     expect(['ArrowUp', '+', '-', '0'].map(key => press(key).defaultPrevented)).toEqual([true, true, true, true]);
+    const scrolling = ['Home', 'End', 'PageUp', 'PageDown', ' ', 'ArrowDown', 'ArrowLeft', 'ArrowRight'];
+    expect(scrolling.filter(key => !press(key).defaultPrevented || !press(key, { shiftKey: true }).defaultPrevented)).toEqual([]);
     expect(heard).not.toHaveBeenCalled();
     expect(['a', 'Tab', 'Escape'].map(key => press(key).defaultPrevented)).toEqual([false, false, false]);
     expect(press('0', { ctrlKey: true }).defaultPrevented).toBe(false);

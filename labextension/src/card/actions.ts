@@ -35,8 +35,10 @@ export function icon(name: IconName): SVGElement {
   );
 }
 
-export function iconButton(name: IconName, label: string, act: () => void): HTMLButtonElement {
-  return h('button', { class: 'jp-Cute-button jp-Cute-iconButton', type: 'button', ...KEYS, 'aria-label': label, title: label, onclick: act }, icon(name));
+/** `pressed`: of a button that stays down. */
+export function iconButton(name: IconName, label: string, act: () => void, pressed?: boolean): HTMLButtonElement {
+  const state = pressed === undefined ? {} : { 'aria-pressed': pressed ? 'true' : 'false' };
+  return h('button', { class: 'jp-Cute-button jp-Cute-iconButton', type: 'button', ...KEYS, ...state, 'aria-label': label, title: label, onclick: act }, icon(name));
 }
 
 /** A button that says for a moment that it has worked, or why not. */

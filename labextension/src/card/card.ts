@@ -61,7 +61,7 @@ export class Card implements Disposable {
     this.tabs?.choose(tab);
   }
 
-  /** Looks again whether the cell has changed since; the tabs stay as they are. */
+  /** Looks again whether the cell has changed since, and whether it is pinned; the tabs stay as they are. */
   refresh(): void {
     this.head?.();
   }
@@ -98,8 +98,10 @@ export class Card implements Disposable {
     let top = headLine(record, whole, this.around, open);
     this.head = () => {
       const next = headLine(record, whole, this.around, open);
+      const focused = [...top.querySelectorAll('button')].indexOf(document.activeElement as HTMLButtonElement);
       top.replaceWith(next);
       top = next;
+      next.querySelectorAll('button')[focused]?.focus(); // who has pressed Pin stays on it
     };
     this.root.append(top, note, tabs.bar, tabs.panels);
   }

@@ -14,12 +14,13 @@ import { maskDifference } from './maskdiff';
 import { otherWords, when } from './others';
 import type { Surroundings } from './tab';
 import { architecture, shapeWords } from './words/common';
-import { BAND, costWords, figures, isCompiled } from './words/machine';
+import { areApart, costWords, figures, isCompiled } from './words/machine';
 import { head, lines, table } from './words/page';
 import type { Block } from './words/page';
 import { number } from './words/quantities';
 import { summary } from './words/summary';
 import type { Said } from './words/summary';
+import { telling } from './words/telling';
 
 export function renderCompare(host: HTMLElement, records: readonly CuteRecord[], around: Surroundings): Disposable {
   const t = around.trans;
@@ -34,7 +35,7 @@ export function renderCompare(host: HTMLElement, records: readonly CuteRecord[],
     return ends;
   }
   const select = (label: string, chosen: number): HTMLSelectElement => {
-    const options = ordered.map((record, i) => h('option', { value: i }, otherWords(record)));
+    const options = otherWords(ordered).map((words, i) => h('option', { value: i }, words));
     const made = h('select', { ...KEYS, class: 'jp-Cute-select', 'aria-label': label }, ...options);
     made.value = String(chosen);
     return made;
@@ -70,9 +71,14 @@ function throughput(t: Translate, host: HTMLElement, records: readonly CuteRecor
     host.append(h('p', { class: 'jp-Cute-dim' }, t.__('None of these runs was measured on a GPU.')));
     return new Disposables();
   }
-  const names = measured.map(record => record.name);
-  const tag = (record: CuteRecord): string => (names.filter(name => name === record.name).length > 1 ? when(record).slice(5, 19) : shown(record.name, 30));
-  const all = measured.flatMap((record, i) => (record.bench ? entries(record.bench, i, tag(record)) : []));
+  const apart = telling(measured);
+  const tags = measured.map((record, i) => {
+    const alike = measured.filter(other => other.name === record.name).length;
+    const words = apart[i] ?? '';
+    const enough = words && measured.filter((other, j) => other.name === record.name && apart[j] === words).length === 1;
+    return alike === 1 ? shown(record.name, 30) : enough ? words : `${words} ${when(record).slice(5, 19)}`.trim();
+  });
+  const all = measured.flatMap((record, i) => (record.bench ? entries(record.bench, i, tags[i] ?? '') : []));
   if (measured.length < records.length) {
     host.append(h('p', { class: 'jp-Cute-dim' }, t.__('%1 of the %2 runs were measured.', measured.length, records.length)));
   }
@@ -143,8 +149,8 @@ function machine(t: Translate, before: CuteRecord, after: CuteRecord): HTMLEleme
     }
     if (okX?.cost != null || okY?.cost != null) {
       const [p, q] = [okX?.cost ?? null, okY?.cost ?? null];
-      const apart = p !== null && q !== null && (q * (1 + BAND) < p * (1 - BAND) || q * (1 - BAND) > p * (1 + BAND));
-      add([name, t.__('estimated cost'), okX ? costWords(okX) : '–', okY ? costWords(okY) : '–'], apart ? Math.sign((q ?? 0) - (p ?? 0)) : 0);
+      const apart = okX && okY && p !== null && q !== null && areApart(okX, okY);
+      add([name, t.__('estimated cost'), okX ? costWords(t, okX) : '–', okY ? costWords(t, okY) : '–'], apart ? Math.sign((q ?? 0) - (p ?? 0)) : 0);
     }
   }
   const block = table([t.__('target'), '', t.__('before'), t.__('after')], rows.map((row, i) => (i && rows[i - 1]?.[0] === row[0] ? ['', ...row.slice(1)] : row)), 2);

@@ -93,6 +93,7 @@ export function headLine(record: CuteRecord, whole: CuteRecord, around: Surround
   const t = around.trans;
   const stale = around.isStale?.() === true;
   const { pin, reveal } = around;
+  const pinned = around.isPinned?.();
   return h(
     'header',
     { class: `jp-Cute-top${stale ? ' jp-Cute-stale' : ''}` },
@@ -120,7 +121,7 @@ export function headLine(record: CuteRecord, whole: CuteRecord, around: Surround
       'span',
       { class: 'jp-Cute-actions' },
       reveal && iconButton('reveal', t.__('Show the cell'), reveal),
-      pin && iconButton('pin', t.__('Pin to compare'), pin),
+      pin && iconButton('pin', pinned ? t.__('Unpin') : t.__('Pin to compare'), pin, pinned),
       copyButton(t, () => recordText(whole), t.__('Copy the record as JSON')),
       iconButton('download', t.__('Download the record'), () => download(fileName(record.name, '.cute.json'), recordText(whole), 'application/json'))
     )

@@ -8,6 +8,7 @@ import { shown } from './blocks';
 import { bounded } from './bounded';
 import type { Surroundings } from './tab';
 import { shapeWords } from './words/common';
+import { telling } from './words/telling';
 
 const MOST = 50;
 
@@ -35,15 +36,17 @@ export function otherChoice(record: CuteRecord, around: Surroundings, act: (othe
   }
   const first = previous(record, all);
   const none = h('option', { value: -1 }, t.__('nothing'));
-  const select = h('select', { ...KEYS, class: 'jp-Cute-select' }, none, ...all.map((other, i) => h('option', { value: i }, otherWords(other))));
+  const select = h('select', { ...KEYS, class: 'jp-Cute-select' }, none, ...otherWords([record, ...all]).slice(1).map((words, i) => h('option', { value: i }, words)));
   select.value = String(first ? all.indexOf(first) : -1);
   const apply = (): void => act(all[Number(select.value)] ?? null);
   select.addEventListener('change', apply);
   return { element: h('label', { class: 'jp-Cute-choice' }, t.__('compared with'), ' ', select), apply };
 }
 
-export function otherWords(other: CuteRecord): string {
-  return shown(`${other.name} · ${shapeWords(other.shape)} · ${when(other)}`, 90);
+/** Name, what tells it from its namesakes in the list, else the shape, and the time. */
+export function otherWords(all: readonly CuteRecord[]): string[] {
+  const apart = telling(all);
+  return all.map((other, i) => shown(`${shown(other.name, 40)} · ${apart[i] || shapeWords(other.shape)} · ${when(other)}`, 160));
 }
 
 /** 2026-11-30T17:09:48.123Z -> 2026-11-30 17:09:48 UTC */

@@ -17,6 +17,8 @@ export interface Surroundings {
   /** Does the cell still read as it did when it ran? Undefined where nobody knows. */
   readonly isStale?: () => boolean | undefined;
   readonly pin?: () => void;
+  /** Whether it is pinned; the card is refreshed when that changes. */
+  readonly isPinned?: () => boolean;
 }
 
 export interface Tab {

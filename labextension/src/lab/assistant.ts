@@ -3,9 +3,12 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { CodeEditor } from '@jupyterlab/codeeditor';
 
+import { heavyAside } from '../card/words/heavy';
 import type { Translate } from '../core/i18n';
 import type { CuteRecord } from '../core/record';
 import type { Clients, KernelClient } from './client';
+import { NoAnswer } from './client';
+import type { Mistake } from './editor_words';
 import * as errors from './errors';
 import type { Place, Places } from './places';
 import { completion, diagnosis, hover } from './protocol';
@@ -13,22 +16,23 @@ import type { Completion, Finding, Hover } from './protocol';
 import { ofCell } from './records';
 import type { Settings } from './settings';
 import { check } from './static';
+import { unloaded } from './unloaded';
 
 export interface Known {
-  readonly findings: readonly Finding[];
+  readonly findings: readonly Mistake[];
   readonly annotations: readonly { line: number; text: string }[];
   /** Has the kernel looked at it? */
   readonly live: boolean;
 }
-
-const HEAVY = 0.3; // share of a mod's instructions from which a line is worth a note
 
 export class Assistants {
   constructor(
     readonly places: Places,
     readonly clients: Clients,
     readonly settings: Settings,
-    readonly trans: Translate
+    readonly trans: Translate,
+    /** Loads cute_lab into the kernel of a cell's notebook. */
+    readonly load: ((place: Place) => void) | null = null
   ) {}
 
   of(model: CodeEditor.IModel): Assistant {
@@ -75,7 +79,15 @@ export class Assistant {
     if (!client) {
       return this.atOnce(text);
     }
-    const found = await client.ask('diagnose', { text }, diagnosis, { lane: `diagnose ${this.place?.cell.model.id ?? ''}`, timeout: 20_000 });
+    let found;
+    try {
+      found = await client.ask('diagnose', { text }, diagnosis, { lane: `diagnose ${this.place?.cell.model.id ?? ''}`, timeout: 20_000 });
+    } catch (error) {
+      if (error instanceof NoAnswer && error.why === 'absent' && client.isWithoutLab) {
+        return this.withoutLab(text);
+      }
+      throw error;
+    }
     const before = this.atOnce(text);
     if (!found.ran) {
       // the kernel has not traced it: what the last run said still holds
@@ -83,6 +95,14 @@ export class Assistant {
       return { findings: [...found.diagnostics, ...failed], annotations: found.annotations.length ? found.annotations : before.annotations, live: true };
     }
     return { findings: found.diagnostics, annotations: found.annotations, live: true };
+  }
+
+  private withoutLab(text: string): Known {
+    const { place, trans } = this;
+    const known = this.atOnce(text);
+    const load = this.all.load;
+    const found = unloaded(text, trans, place && load ? () => load(place) : null);
+    return found ? { ...known, findings: [found, ...known.findings] } : known;
   }
 
   async hover(text: string, line: number, column: number): Promise<Hover | null> {
@@ -130,16 +150,20 @@ export class Assistant {
   }
 
   private fromRecord(text: string): Known['annotations'] {
-    const heavy = new Map<number, { share: number; target: string }>();
-    for (const report of this.record(text)?.targets ?? []) {
-      for (const cost of report.direction === 'forward' && report.line_cost.length > 1 ? report.line_cost : []) {
-        if (cost.line > 0 && cost.share >= HEAVY && cost.share > (heavy.get(cost.line)?.share ?? 0)) {
-          heavy.set(cost.line, { share: cost.share, target: report.target });
-        }
-      }
-    }
-    return [...heavy].map(([line, { share, target }]) => ({ line, text: this.trans.__('%1 % of the mod on %2', Math.round(100 * share), target) }));
+    return costNotes(this.record(text), this.trans);
   }
+}
+
+/** What its dearest lines cost, at their ends, a note for all targets together. */
+export function costNotes(record: CuteRecord | null, trans: Translate): { line: number; text: string }[] {
+  const notes = new Map<number, string[]>();
+  for (const report of record?.targets ?? []) {
+    const note = report.direction === 'forward' ? heavyAside(trans, report.line_cost, report.target) : null;
+    if (note) {
+      notes.set(note.line, [...(notes.get(note.line) ?? []), note.text]);
+    }
+  }
+  return [...notes].map(([line, words]) => ({ line, text: words.join(', ') }));
 }
 
 /** What the record knows of a line of the cell. */

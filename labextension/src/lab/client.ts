@@ -47,6 +47,7 @@ export class KernelClient implements IDisposable {
   private readonly lanes = new Map<string, { flying: number; next: Question | null }>();
   private disposed = false;
   private refusal: NoAnswer | null = null; // of another version: a reason worth repeating
+  private silent = false;
   /** cute_lab's version in the kernel, from its first message. */
   version = '';
 
@@ -57,6 +58,11 @@ export class KernelClient implements IDisposable {
 
   get state(): State {
     return this.current;
+  }
+
+  /** Has the kernel itself said that it does not know us? One that only says nothing may be slow. */
+  get isWithoutLab(): boolean {
+    return this.current === 'absent' && !this.silent && !this.refusal;
   }
 
   get isDisposed(): boolean {
@@ -155,9 +161,13 @@ export class KernelClient implements IDisposable {
       this.comm = comm;
       await onSubshell(comm, this.kernel.supportsSubshells);
       await new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(() => reject(new NoAnswer('absent')), OPENING);
+        const timer = setTimeout(() => {
+          this.silent = true;
+          reject(new NoAnswer('absent'));
+        }, OPENING);
         comm.onClose = () => {
           clearTimeout(timer);
+          this.silent = false;
           reject(new NoAnswer('absent'));
           if (this.comm === comm) {
             this.lost('absent');
@@ -187,6 +197,7 @@ export class KernelClient implements IDisposable {
     } catch (error) {
       const why = error instanceof NoAnswer ? error : new NoAnswer('closed', String(error));
       this.refusal = why.why === 'version' ? why : null;
+      this.silent ||= why.why === 'closed'; // the connection failed, which says nothing of cute_lab
       this.lost('absent');
       throw why;
     }

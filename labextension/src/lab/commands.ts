@@ -9,20 +9,20 @@ import { NotebookActions } from '@jupyterlab/notebook';
 import { runIcon, stopIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 
-import { h } from '../core/dom';
 import type { Translate } from '../core/i18n';
 import { clean } from '../core/text';
 import type { Clients } from './client';
 import type { Comparisons } from './compare';
 import { cuteIcon } from './icon';
-import { quoted, say } from './kernelwork';
+import { say } from './kernelwork';
 import { LOAD, withBench } from './magicoptions';
 import { create, FIRST } from './newnotebook';
+import type { Pins } from './pins';
 import { isCute, isRunning, usesCute } from './places';
 import { stopped } from './protocol';
 import { ofCell, ofNotebook } from './records';
-import type { Pins } from './records';
 import type { Settings } from './settings';
+import { drawSharing, sharingCode } from './sharing';
 import { lacksGpu } from './situation';
 import type { StatusModel } from './status';
 import { GALLERY, insert } from './variants';
@@ -225,16 +225,13 @@ async function checkSharing({ trans, tracker, settings }: Parts): Promise<void> 
   }
   await panel.context.save();
   const name = panel.context.path.split('/').at(-1) ?? '';
-  const fields = ` --private ${quoted([...ALWAYS_PRIVATE, ...settings.privateFields].join(','))}`;
   const wait = Notification.info(isRunning(panel) ? trans.__('%1 is checked when the running cell is over.', name) : trans.__('Checking %1…', name), { autoClose: false });
   let said;
   try {
-    await say(kernel, LOAD);
-    said = await say(kernel, `%cute_share ${quoted(name)} --check${fields}`);
+    said = await say(kernel, sharingCode(name, [...ALWAYS_PRIVATE, ...settings.privateFields]));
   } finally {
     Notification.dismiss(wait);
   }
-  const node = h('pre', { class: 'jp-CuteLab-report', tabindex: 0 }, clean(said.text || trans.__('Nothing to say.')));
-  const title = said.ok ? trans.__('%1 can be shared', name) : trans.__('%1 is not ready to be shared', name);
+  const { title, node } = drawSharing(said, name, trans);
   await showDialog({ title, body: new Widget({ node }), buttons: [Dialog.okButton({ label: trans.__('Close') })] });
 }

@@ -6,6 +6,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 
 import { renderCompare } from '../card/compare';
+import { telling } from '../card/words/telling';
 import type { Disposable } from '../core/dom';
 import { h } from '../core/dom';
 import type { Translate } from '../core/i18n';
@@ -75,11 +76,12 @@ export class Comparisons {
       this.app.shell.activateById(id);
       return there;
     }
+    const apart = telling(records);
     const widget: CompareWidget = new MainAreaWidget({ content: new CompareView(records, this.trans) });
     widget.id = id;
     widget.wanted = { keys, path };
     widget.title.icon = cuteIcon;
-    widget.title.label = records.map(record => clean(record.name || record.cell.name)).join(' · ');
+    widget.title.label = records.map((record, i) => clean(`${record.name || record.cell.name} ${apart[i] ?? ''}`.trim())).join(' · ');
     widget.title.caption = this.trans.__('Comparison of %1 runs', records.length);
     widget.title.closable = true;
     this.app.shell.add(widget, 'main');
@@ -88,10 +90,15 @@ export class Comparisons {
     return widget;
   }
 
+  /** The records that a saved notebook holds. */
+  async load(path: string): Promise<CuteRecord[]> {
+    const file = await this.app.serviceManager.contents.get(path, { type: 'notebook', content: true });
+    return ofJson(file.content);
+  }
+
   /** The runs of a layout that is restored: from the saved notebook. */
   async find(wanted: Wanted): Promise<CuteRecord[]> {
-    const file = await this.app.serviceManager.contents.get(wanted.path, { type: 'notebook', content: true });
-    const all = new Map(ofJson(file.content).map(record => [keyOf(record), record]));
+    const all = new Map((await this.load(wanted.path)).map(record => [keyOf(record), record]));
     return wanted.keys.map(key => all.get(key)).filter(found => found !== undefined);
   }
 }

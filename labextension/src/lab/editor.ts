@@ -17,6 +17,7 @@ import { notes, setNotes } from './editor_notes';
 import { offset, toDiagnostic } from './editor_words';
 import { hoverCard } from './hover';
 import { magicLine } from './magicline';
+import { PATIENCE, ripe } from './patience';
 import { isCute } from './places';
 
 const EARLY = 150; // ms until what the text alone says is shown meanwhile
@@ -71,12 +72,21 @@ function active(assistant: Assistant): Extension {
   ];
 }
 
+/** The line with the cursor, from 1. */
+function lineOf(state: EditorState): number {
+  return state.doc.lineAt(state.selection.main.head).number;
+}
+
 /** Waits until the hands rest, asks, and shows the answer if the text is still the same. */
 class Watcher {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private client: KernelClient | null = null;
   private gone = false;
   private late = 0;
+  private known: { doc: Text; known: Known } | null = null; // as last shown
+  private shown: { doc: Text; looks: string } | null = null;
+  private typed = 0; // when
+  private patience: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly view: EditorView,
@@ -89,13 +99,19 @@ class Watcher {
 
   update(update: ViewUpdate): void {
     if (update.docChanged) {
+      this.typed = Date.now();
       this.soon(this.assistant.settings.debounce);
+    } else if (this.known && this.patience !== undefined && lineOf(update.startState) !== lineOf(update.state)) {
+      const { doc, known } = this.known;
+      clearTimeout(this.patience);
+      this.patience = setTimeout(() => this.show(doc, known)); // the line is left: an update may not dispatch
     }
   }
 
   destroy(): void {
     this.gone = true;
     clearTimeout(this.timer);
+    clearTimeout(this.patience);
     NotebookActions.executed.disconnect(this.onExecuted, this);
     this.assistant.settings.changed.disconnect(this.onChanged, this);
     this.client?.changed.disconnect(this.onChanged, this);
@@ -133,7 +149,17 @@ class Watcher {
       return;
     }
     const { trans, settings } = this.assistant;
-    const diagnostics = known.findings.map(found => toDiagnostic(found, doc, trans));
+    const rested = Date.now() - this.typed;
+    const { now, later } = ripe(known.findings, this.view.hasFocus ? lineOf(this.view.state) : 0, rested);
+    clearTimeout(this.patience);
+    this.known = { doc, known };
+    this.patience = later ? setTimeout(() => this.show(doc, known), PATIENCE - rested + 1) : undefined;
+    const looks = JSON.stringify([now, known.annotations, settings.annotations]);
+    if (this.shown?.doc === doc && this.shown.looks === looks) {
+      return; // to say it again would close what a person has opened
+    }
+    this.shown = { doc, looks };
+    const diagnostics = now.map(found => toDiagnostic(found, doc, trans));
     const lines = settings.annotations ? known.annotations.filter(note => note.line >= 1 && note.line <= doc.lines) : [];
     const at = lines.map(note => ({ at: offset(doc, note.line, Infinity), text: note.text }));
     this.view.dispatch({ effects: [setDiagnosticsEffect.of(diagnostics), setNotes.of(at)] });

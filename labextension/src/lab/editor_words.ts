@@ -9,13 +9,16 @@ import type { Translate } from '../core/i18n';
 import { clean } from '../core/text';
 import type { Finding, Fix } from './protocol';
 
+/** A finding, and what a click can do about it beside editing the cell. */
+export type Mistake = Finding & { readonly acts?: readonly { readonly title: string; readonly run: () => void }[] };
+
 /** Within the document, whatever the line and column are. */
 export function offset(doc: Text, line: number, column: number): number {
   const at = doc.line(Math.min(Math.max(1, line), doc.lines));
   return at.from + Math.min(Math.max(0, column), at.length);
 }
 
-export function toDiagnostic(found: Finding, doc: Text, trans: Translate): Diagnostic {
+export function toDiagnostic(found: Mistake, doc: Text, trans: Translate): Diagnostic {
   const from = offset(doc, found.line, found.column);
   const to = Math.max(from, offset(doc, found.end_line, found.end_column));
   return {
@@ -24,7 +27,10 @@ export function toDiagnostic(found: Finding, doc: Text, trans: Translate): Diagn
     severity: found.severity,
     message: [found.message, found.hint].filter(part => part).join('\n'),
     renderMessage: () => words(found, trans),
-    actions: found.fixes.map(fix => ({ name: clean(fix.title), apply: view => apply(view, fix) }))
+    actions: [
+      ...found.fixes.map(fix => ({ name: clean(fix.title), apply: (view: EditorView) => apply(view, fix) })),
+      ...(found.acts ?? []).map(act => ({ name: clean(act.title), apply: () => act.run() }))
+    ]
   };
 }
 

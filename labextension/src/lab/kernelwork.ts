@@ -35,8 +35,3 @@ export async function say(kernel: Kernel.IKernelConnection, code: string): Promi
   await future.done;
   return { text: parts.join('').replace(ANSI, '').trim(), ok };
 }
-
-/** A Python string literal, which is a shell word too. */
-export function quoted(text: string): string {
-  return `"${text.replace(/["\\$`]/g, letter => `\\${letter}`)}"`;
-}

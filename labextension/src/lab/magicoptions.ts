@@ -1,6 +1,7 @@
 /** The magic line of a cell with another option. */
 
 export const LOAD = '%load_ext cute_lab';
+export const LOADS = /^\s*%(load|reload)_ext\s+cute_lab\b/m;
 
 /** The cell, compiled for the target of the settings where it names none. */
 export function withTarget(cell: string, target: string): string {

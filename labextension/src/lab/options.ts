@@ -28,8 +28,11 @@ export const OPTIONS: readonly Option[] = [
   option('--backward', '', 'compile the backward kernels too'),
   option('--bench', '', "check and time it on this machine's GPU"),
   option('--fast-math', '', 'fewer instructions, less exact'),
-  option('--help', '', 'this text')
+  option('--help', '', 'what the options mean')
 ];
+
+/** What stands beside a value; the option's own words where there are none. */
+const FAMILIES: Readonly<Record<string, string>> = { sm_90a: 'Hopper', sm_100a: 'Blackwell', sm_103a: 'Blackwell Ultra', sm_120a: 'Blackwell RTX' };
 
 const SYNONYMS: Readonly<Record<string, string>> = {
   batch: '--B', heads: '--H', head: '--H', num_heads: '--H', nheads: '--H', kv_heads: '--Hkv', kvheads: '--Hkv',
@@ -84,8 +87,8 @@ export function distance(a: string, b: string): number {
   return row[b.length] ?? 0;
 }
 
-/** What may follow the line up to the cursor: names, what they replace, and words about them. */
-export function completeOptions(before: string): { from: number; matches: { text: string; type: string; detail: string }[] } | null {
+/** What may follow the line up to the cursor, of what the whole line does not have yet: names, what they replace, and words about them. */
+export function completeOptions(before: string, line = before): { from: number; matches: { text: string; type: string; detail: string }[] } | null {
   if (!MAGIC.test(before) || !/\s/.test(before)) {
     return null;
   }
@@ -97,13 +100,13 @@ export function completeOptions(before: string): { from: number; matches: { text
   const taken = OPTIONS.find(({ flag: name, value }) => name === flag && value);
   if (taken) {
     const part = (tail ?? word).split(',').at(-1) ?? '';
-    const matches = taken.values.filter(value => value.startsWith(part)).map(text => ({ text, type: 'value', detail: taken.flag }));
+    const matches = taken.values.filter(value => value.startsWith(part)).map(text => ({ text, type: 'value', detail: FAMILIES[text] ?? taken.words }));
     return { from: before.length - part.length, matches };
   }
   if (word && !word.startsWith('-')) {
     return null;
   }
-  const there = new Set(all.map(({ text }) => text.split('=', 1)[0]));
+  const there = new Set([...all, ...words(line).filter(({ from }) => from >= before.length)].map(({ text }) => text.split('=', 1)[0]));
   const matches = OPTIONS.filter(({ flag: name }) => name.startsWith(word) && (!there.has(name) || name === '--param' || name === '--target'));
   return { from: before.length - word.length, matches: matches.map(({ flag: text, value, words: detail }) => ({ text, type: 'param', detail: value ? `${value} · ${detail}` : detail })) };
 }

@@ -13,9 +13,9 @@ import { drawDevice } from './panel_device';
 import { drawGallery } from './panel_gallery';
 import type { Drawn } from './panel_gallery';
 import { drawRuns } from './panel_runs';
+import type { Pins } from './pins';
 import type { Variant } from './protocol';
 import { Runs } from './records';
-import type { Pins } from './records';
 import type { StatusModel } from './status';
 import { GALLERY } from './variants';
 

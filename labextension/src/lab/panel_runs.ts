@@ -9,9 +9,11 @@ import { keyOf } from '../core/record';
 import type { CuteRecord } from '../core/record';
 import { clean } from '../core/text';
 import { shapeWords } from '../card/words/common';
+import { telling } from '../card/words/telling';
 import { age, chips, drawChips } from './chips';
+import type { Pins } from './pins';
 import { reveal } from './places';
-import type { Pins, Run } from './records';
+import type { Run } from './records';
 import { isStale } from './surroundings';
 
 export interface RunsDo {
@@ -49,8 +51,9 @@ export function drawRuns(runs: readonly Run[], act: RunsDo): HTMLElement[] {
     return [...out, h('pre', { class: 'jp-CuteLab-sample' }, SAMPLE), empty(words, trans.__('Insert this cell'), act.insertFirst)];
   }
   const now = Date.now();
-  const rows = runs.map(run => row(run.record, run, act, now));
-  const others = elsewhere.map(record => row(record, null, act, now));
+  const apart = telling([...runs.map(run => run.record), ...elsewhere]);
+  const rows = runs.map((run, i) => row(run.record, run, act, now, apart[i] ?? ''));
+  const others = elsewhere.map((record, i) => row(record, null, act, now, apart[runs.length + i] ?? ''));
   out.push(h('ul', { class: 'jp-CuteLab-runs', 'aria-label': trans.__('Runs of this notebook, newest first') }, ...rows, ...others));
   return out;
 }
@@ -66,13 +69,14 @@ function empty(words: string, button: string, act: () => void): HTMLElement {
   return h('div', { class: 'jp-CuteLab-empty' }, h('p', {}, words), h('button', { type: 'button', class: 'jp-CuteLab-button jp-CuteLab-primary', onclick: act }, button));
 }
 
-function row(record: CuteRecord, run: Run | null, act: RunsDo, now: number): HTMLElement {
+function row(record: CuteRecord, run: Run | null, act: RunsDo, now: number, apart: string): HTMLElement {
   const { trans, pins, tracker } = act;
   const panel = tracker.currentWidget;
   const cell = run ? panel?.content.widgets.find(widget => widget.model.id === run.cellId) : undefined;
   const stale = cell?.model.type === 'code' && isStale(cell.model as ICodeCellModel, record) === true;
   const pinned = pins.has(record);
   const name = clean(record.name || record.cell.name || trans.__('unnamed'));
+  const full = `${name} ${clean(apart)}`.trim();
   const jump = (): void => {
     const there = run ? panel?.content.widgets.find(widget => widget.model.id === run.cellId) : undefined; // as it is when clicked
     if (panel && there) {
@@ -85,7 +89,7 @@ function row(record: CuteRecord, run: Run | null, act: RunsDo, now: number): HTM
     h(
       'button',
       { type: 'button', class: 'jp-CuteLab-run-main', onclick: jump, title: run ? trans.__('Go to its cell') : trans.__('From another notebook') },
-      h('span', { class: 'jp-CuteLab-run-head' }, h('span', { class: 'jp-CuteLab-run-name' }, name), h('span', { class: 'jp-CuteLab-faint' }, age(record.created, now, trans))),
+      h('span', { class: 'jp-CuteLab-run-head' }, h('span', { class: 'jp-CuteLab-run-name', title: full }, name, apart && h('span', { class: 'jp-CuteLab-run-apart' }, ` ${clean(apart)}`)), h('span', { class: 'jp-CuteLab-faint' }, age(record.created, now, trans))),
       h('span', { class: 'jp-CuteLab-run-shape' }, shapeWords(record.shape)),
       drawChips(chips(record, trans), stale ? trans.__('from an earlier version') : run ? '' : trans.__('other notebook'))
     ),
@@ -95,9 +99,9 @@ function row(record: CuteRecord, run: Run | null, act: RunsDo, now: number): HTM
         type: 'button',
         class: 'jp-CuteLab-pin',
         'aria-pressed': pinned ? 'true' : 'false',
-        'aria-label': pinned ? trans.__('Unpin %1', name) : trans.__('Pin %1 to compare', name),
+        'aria-label': pinned ? trans.__('Unpin %1', full) : trans.__('Pin %1 to compare', full),
         title: pinned ? trans.__('Unpin') : trans.__('Pin to compare'),
-        onclick: () => pins.toggle(record)
+        onclick: () => pins.toggle(record, run ? panel?.context.path : '')
       },
       pinIcon(pinned)
     )

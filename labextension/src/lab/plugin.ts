@@ -10,6 +10,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { IStateDB } from '@jupyterlab/statedb';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
@@ -20,9 +21,10 @@ import { Comparisons } from './compare';
 import { CuteCompleter } from './completer';
 import * as editor from './editor';
 import { LAUNCHER_ICON } from './icon';
+import { loadAbove } from './loading';
 import { CutePanel } from './panel';
+import { keep, Pins } from './pins';
 import { Places } from './places';
-import { Pins } from './records';
 import * as renderer from './renderer';
 import { PLUGIN, Settings } from './settings';
 import { StatusModel } from './status';
@@ -44,7 +46,8 @@ export const plugin: JupyterFrontEndPlugin<void> = {
     IStatusBar,
     ILayoutRestorer,
     ILabShell,
-    IDefaultFileBrowser
+    IDefaultFileBrowser,
+    IStateDB
   ],
   activate: (
     app: JupyterFrontEnd,
@@ -59,13 +62,17 @@ export const plugin: JupyterFrontEndPlugin<void> = {
     bar: IStatusBar | null,
     restorer: ILayoutRestorer | null,
     lab: ILabShell | null,
-    browser: IDefaultFileBrowser | null
+    browser: IDefaultFileBrowser | null,
+    state: IStateDB | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('cute_lab');
     const [clients, pins, settings, places] = [new Clients(), new Pins(), new Settings(), new Places(tracker)];
     const status = new StatusModel(tracker, clients);
     const comparisons = new Comparisons(app, trans);
-    const assistants = new Assistants(places, clients, settings, trans);
+    const assistants = new Assistants(places, clients, settings, trans, place => void loadAbove(place));
+    if (state) {
+      void app.restored.then(() => keep(pins, state, path => comparisons.load(path)));
+    }
     const { ID } = commands;
     const run = (id: string, args = {}): void => void app.commands.execute(id, args);
 

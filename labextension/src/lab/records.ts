@@ -115,30 +115,3 @@ export class Runs implements IDisposable {
     }, 300);
   }
 }
-
-/** Runs that a person has put aside to compare, newest pin last. */
-export class Pins {
-  readonly changed = new Signal<Pins, void>(this);
-  private readonly held = new Map<string, CuteRecord>();
-
-  has(record: CuteRecord): boolean {
-    return this.held.has(keyOf(record));
-  }
-
-  toggle(record: CuteRecord): void {
-    const key = keyOf(record);
-    if (!this.held.delete(key)) {
-      this.held.set(key, record);
-    }
-    this.changed.emit();
-  }
-
-  clear(): void {
-    this.held.clear();
-    this.changed.emit();
-  }
-
-  get records(): CuteRecord[] {
-    return [...this.held.values()];
-  }
-}

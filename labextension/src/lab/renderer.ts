@@ -40,6 +40,7 @@ export class LabRenderer extends Panel implements IRenderMime.IRenderer {
   ) {
     super();
     this.addClass('jp-CuteLab-output');
+    means.pins.changed.connect(this.onPins, this);
   }
 
   renderModel(model: IRenderMime.IMimeModel): Promise<void> {
@@ -77,6 +78,7 @@ export class LabRenderer extends Panel implements IRenderMime.IRenderer {
     if (!this.isDisposed) {
       clearTimeout(this.timer);
       this.unwatch();
+      this.means.pins.changed.disconnect(this.onPins, this);
       super.dispose(); // with its children
     }
   }
@@ -203,6 +205,10 @@ export class LabRenderer extends Panel implements IRenderMime.IRenderer {
   private unwatch(): void {
     this.watched?.changed.disconnect(this.onEdit, this);
     this.watched = null;
+  }
+
+  private onPins(): void {
+    this.card?.refresh();
   }
 
   private onEdit(): void {

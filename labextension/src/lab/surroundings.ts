@@ -10,10 +10,10 @@ import { keyOf } from '../core/record';
 import type { CuteRecord } from '../core/record';
 import type { CellRequest, CellSource } from '../mask/cells';
 import type { Clients, KernelClient } from './client';
+import type { Pins } from './pins';
 import { around, isCute, reveal } from './places';
 import { bits } from './protocol';
 import { ofNotebook } from './records';
-import type { Pins } from './records';
 
 export interface Means {
   readonly trans: Translate;
@@ -48,10 +48,14 @@ export function surroundingsFor(widget: Widget, means: Means, shown: () => CuteR
       const own = shown();
       return place && own ? isStale(place.cell.model, own) : undefined;
     },
+    isPinned: () => {
+      const own = shown();
+      return own !== null && pins.has(own);
+    },
     pin: () => {
       const own = shown();
       if (own) {
-        pins.toggle(own);
+        pins.toggle(own, around(widget)?.panel.context.path);
       }
     }
   };

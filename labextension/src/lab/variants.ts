@@ -3,7 +3,7 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import gallery from './gallery.json';
-import { LOAD, withTarget } from './magicoptions';
+import { LOAD, LOADS, withTarget } from './magicoptions';
 import { reveal, usesCute } from './places';
 import { variants } from './protocol';
 import type { Variant } from './protocol';
@@ -41,5 +41,5 @@ export async function insert(panel: NotebookPanel, cell: string, target: string)
 }
 
 function usesLoad(panel: NotebookPanel): boolean {
-  return usesCute(panel) && [...(panel.model?.cells ?? [])].some(cell => /^\s*%(load|reload)_ext\s+cute_lab\b/m.test(cell.sharedModel.getSource()));
+  return usesCute(panel) && [...(panel.model?.cells ?? [])].some(cell => LOADS.test(cell.sharedModel.getSource()));
 }

@@ -5,6 +5,7 @@ import type { Translate } from '../core/i18n';
 import type { BlockSummary } from '../core/record';
 import { number, percent } from '../core/text';
 import type { RowWork } from './maps';
+import type { Look } from './paint';
 
 export interface Place {
   readonly b: number;
@@ -31,27 +32,77 @@ export function chooser(blocks: BlockSummary, now: Place, trans: Translate, act:
   return [...one('b', trans.__('batch'), blocks.Bm), ...one('h', trans.__('head'), blocks.Hm)];
 }
 
-/** Counts of the map that is drawn, one of several perhaps. */
-export function legend(blocks: BlockSummary, work: RowWork, trans: Translate): HTMLElement[] {
+export function tools(trans: Translate, act: { zoom(factor: number): void; whole(): void }): HTMLElement {
+  const button = (label: string, title: string, onclick: () => void): HTMLElement =>
+    h('button', { type: 'button', class: 'jp-CuteMask-button', title, 'aria-label': title, onclick }, label);
+  return h(
+    'div',
+    { class: 'jp-CuteMask-tools' },
+    button('−', trans.__('Zoom out'), () => act.zoom(0.5)),
+    button('+', trans.__('Zoom in'), () => act.zoom(2)),
+    button(trans.__('Whole'), trans.__('The whole map'), () => act.whole())
+  );
+}
+
+/** Counts of the map that is drawn, one of several perhaps; what stands beside them looks as the map does at this zoom. */
+export class Legend {
+  readonly element = h('div', { class: 'jp-CuteMask-legend' });
+  private shown: { blocks: BlockSummary; work: RowWork } | null = null;
+  private look: Look = 'hatched';
+
+  constructor(private readonly trans: Translate) {}
+
+  show(blocks: BlockSummary, work: RowWork): void {
+    this.shown = { blocks, work };
+    this.draw();
+  }
+
+  /** Called with every frame: it is made anew only where it changes. */
+  follow(look: Look): void {
+    if (look !== this.look) {
+      this.look = look;
+      this.draw();
+    }
+  }
+
+  private draw(): void {
+    if (this.shown) {
+      this.element.replaceChildren(...legend(this.shown.blocks, this.shown.work, this.look, this.trans));
+    }
+  }
+}
+
+function legend(blocks: BlockSummary, work: RowWork, look: Look, trans: Translate): HTMLElement[] {
   const all = blocks.nq * blocks.nkv;
   const sum = (counts: Uint32Array): number => counts.reduce((total, n) => total + n, 0);
   const [full, partial] = [sum(work.full), sum(work.partial)];
-  const rows = [
-    ['full', trans.__('full: no mask is applied'), full],
-    ['partial', trans.__('partial: masked cell by cell'), partial],
-    ['empty', trans.__('empty: skipped'), all - full - partial]
-  ] as const;
-  const found: HTMLElement[] = rows.map(([kind, words, n]) =>
+  const mark = (kind: string, words: string, n: number | null): HTMLElement =>
     h(
       'div',
       { class: 'jp-CuteMask-mark' },
       h('span', { class: `jp-CuteMask-swatch jp-mod-${kind}` }),
-      h('span', {}, words, h('span', { class: 'jp-CuteMask-count' }, `${number(n)} · ${percent(n / all)}`))
+      h('span', {}, words, n === null ? null : h('span', { class: 'jp-CuteMask-count' }, `${number(n)} · ${percent(n / all)}`))
+    );
+  const small = (words: string): HTMLElement => h('p', { class: 'jp-CuteMask-size' }, words);
+  const middle = {
+    cells: [mark('kept', trans.__('partial, masked cell by cell: a kept cell'), partial), mark('dropped', trans.__('in a partial block: a dropped cell'), null)],
+    hatched: [mark('partial', trans.__('partial: masked cell by cell'), partial)],
+    solid: [mark('kept', trans.__('partial: masked cell by cell'), partial)],
+    shares: [mark('kept', trans.__('partial: masked cell by cell'), partial)]
+  } as const;
+  const mean = work.mean.toLocaleString('en-US', { maximumFractionDigits: work.mean < 10 ? 1 : 0 });
+  return [
+    ...(blocks.Bm * blocks.Hm > 1 ? [small(trans.__('In the map that is drawn:'))] : []),
+    mark('full', trans.__('full: no mask is applied'), full),
+    ...middle[look],
+    mark('empty', trans.__('empty: skipped'), all - full - partial),
+    ...(look === 'shares' ? [small(trans.__('A pixel covers several blocks: the paler, the more of them are skipped.'))] : []),
+    small(trans.__('A block is %1 × %2 cells.', number(blocks.block_q), number(blocks.block_kv))),
+    h(
+      'div',
+      { class: 'jp-CuteMask-mark jp-CuteMask-size' },
+      h('span', { class: 'jp-CuteMask-swatch jp-mod-rows' }),
+      h('span', {}, trans.__('blocks/row, the bars at the right: blocks that each row issues, at most %1; the line is the mean, %2', number(work.most), mean))
     )
-  );
-  if (blocks.Bm * blocks.Hm > 1) {
-    found.unshift(h('p', { class: 'jp-CuteMask-size' }, trans.__('In the map that is drawn:')));
-  }
-  found.push(h('p', { class: 'jp-CuteMask-size' }, trans.__('A block is %1 × %2 cells.', number(blocks.block_q), number(blocks.block_kv))));
-  return found;
+  ];
 }

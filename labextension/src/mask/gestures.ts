@@ -11,6 +11,8 @@ export interface Asked {
   zoom(factor: number, x?: number, y?: number): void;
   /** Moves the cursor; in blocks, or in cells. */
   step(down: number, right: number, unit: 'block' | 'cell'): void;
+  /** Moves the cursor to the first or the last column of its row. */
+  edge(last: boolean): void;
   whole(): void;
 }
 
@@ -73,7 +75,14 @@ export function gestures(target: HTMLElement, offset: { x: number; y: number }, 
     if (event.ctrlKey || event.metaKey) {
       return;
     }
-    if (step) {
+    // every key that scrolls a page has a meaning here: a notebook that jumps takes the map out of sight
+    if (event.key === 'PageUp' || event.key === 'PageDown') {
+      ask.step(event.key === 'PageUp' ? -10 : 10, 0, event.altKey ? 'cell' : 'block');
+    } else if (event.key === 'Home' || event.key === 'End') {
+      ask.edge(event.key === 'End');
+    } else if (event.key === ' ') {
+      ask.zoom(event.shiftKey ? 1 / STEP : STEP);
+    } else if (step) {
       const far = event.shiftKey ? 10 : 1;
       ask.step(step[0] * far, step[1] * far, event.altKey ? 'cell' : 'block');
     } else if (event.key === '+' || event.key === '=') {

@@ -58,8 +58,16 @@ export function ramp(from: number, to: number): Uint32Array {
 
 const FAINTEST = 0.3; // a stripe much narrower than a pixel must be seen
 
+/** How partial blocks look at a zoom: as cells, hatched, of one colour, or in a pixel with others. The legend follows it. */
+export type Look = 'cells' | 'hatched' | 'solid' | 'shares';
+
+export function lookOf(frame: Frame): Look {
+  const { perRow, perColumn, blockQ, blockKv, ratio } = frame;
+  return blockQ < perRow || blockKv < perColumn ? 'shares' : Math.min(blockQ / perRow, blockKv / perColumn) / ratio >= 5 ? 'hatched' : 'solid';
+}
+
 export function paint(map: BlockMap, frame: Frame, colours: Palette, pixels: Uint32Array): void {
-  if (frame.blockQ >= frame.perRow && frame.blockKv >= frame.perColumn) {
+  if (lookOf(frame) !== 'shares') {
     paintBlocks(map, frame, colours, pixels);
   } else {
     paintShares(map, frame, colours, pixels);
@@ -71,7 +79,7 @@ function paintBlocks(map: BlockMap, frame: Frame, colours: Palette, pixels: Uint
   const { width, height, q, kv, perRow, perColumn, blockQ, blockKv, ratio } = frame;
   const line = new Uint8Array(width);
   const cell = Math.min(blockQ / perRow, blockKv / perColumn) / ratio;
-  const hatched = cell >= 5;
+  const hatched = lookOf(frame) === 'hatched';
   const period = Math.round((cell >= 24 ? 8 : 5) * ratio);
   const stroke = Math.round((cell >= 24 ? 3 : 2) * ratio);
   const shift = (Math.round(kv / perColumn + q / perRow) % period) + period;

@@ -7,8 +7,8 @@ import { colour, isDark } from '../core/theme';
 import { BAR, BOTTOM, drawAxes, drawCursor, drawWork, GAP, LEFT, TOP } from './axes';
 import type { Ink } from './axes';
 import type { BlockMap } from './maps';
-import { DARK, LIGHT, paint, paintGrid, paintTile, ramp } from './paint';
-import type { Frame } from './paint';
+import { DARK, LIGHT, lookOf, paint, paintGrid, paintTile, ramp } from './paint';
+import type { Frame, Look } from './paint';
 import type { Viewport } from './scale';
 import type { Tiles } from './tiles';
 
@@ -58,19 +58,19 @@ export class Surface {
     this.ink = null;
   }
 
-  /** Words on what is not shown: single cells, where nobody can tell them. */
-  draw(scene: Scene, view: Viewport): string {
+  /** How partial blocks look now, and words on what is not shown: single cells, where nobody can tell them. */
+  draw(scene: Scene, view: Viewport): { look: Look; note: string } {
     const c = this.canvas.getContext('2d');
     if (!c) {
-      return '';
+      return { look: 'hatched', note: '' };
     }
     const ink = this.colours();
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    const note = this.drawMap(c, scene, view);
+    const drawn = this.drawMap(c, scene, view);
     drawAxes(c, view, ink, this.trans);
     drawWork(c, scene.map, scene.group, scene.blocks.block_q, view, ink, this.trans);
-    return note;
+    return drawn;
   }
 
   drawCursor(at: Cell | null, blockQ: number, view: Viewport): void {
@@ -84,7 +84,7 @@ export class Surface {
     }
   }
 
-  private drawMap(c: CanvasRenderingContext2D, { blocks, map, group, tiles }: Scene, view: Viewport): string {
+  private drawMap(c: CanvasRenderingContext2D, { blocks, map, group, tiles }: Scene, view: Viewport): { look: Look; note: string } {
     const { ratio } = this;
     const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
     if (this.image?.width !== width || this.image.height !== height) {
@@ -104,9 +104,8 @@ export class Surface {
     }
     paintGrid(frame, close ? palette.edge : palette.grid, pixels);
     c.putImageData(this.image, Math.round(LEFT * ratio), Math.round(TOP * ratio));
-    return close && !tiles.known
-      ? this.trans.__('Single cells need a kernel here: this mask reads large tensors, or functions that a browser rounds otherwise.')
-      : '';
+    const note = this.trans.__('Single cells need a kernel here: this mask reads large tensors, or functions that a browser rounds otherwise.');
+    return { look: close && tiles.known ? 'cells' : lookOf(frame), note: close && !tiles.known ? note : '' };
   }
 
   private colours(): Ink {

@@ -8,7 +8,7 @@ import { onTheme } from '../core/theme';
 import { BAR, GAP, LEFT, TOP } from './axes';
 import { CellPlan } from './cells';
 import type { CellSource } from './cells';
-import { chooser, legend } from './chrome';
+import { chooser, Legend, tools } from './chrome';
 import { gestures } from './gestures';
 import type { Asked } from './gestures';
 import { blockMap, PARTIAL } from './maps';
@@ -40,7 +40,7 @@ export class MaskView {
   private readonly spoken = h('p', { class: 'jp-CuteMask-spoken', 'aria-live': 'polite' });
   private readonly note = h('p', { class: 'jp-CuteMask-note' });
   private readonly choice = h('div', { class: 'jp-CuteMask-choice' });
-  private readonly marks = h('div', { class: 'jp-CuteMask-legend' });
+  private readonly marks: Legend;
   private readonly root: HTMLElement;
   private blocks: BlockSummary | null = null;
   private map: BlockMap | null = null;
@@ -63,29 +63,31 @@ export class MaskView {
     const { trans } = options;
     this.trans = trans;
     this.surface = new Surface(trans);
+    this.marks = new Legend(trans);
     const { canvas, element } = this.surface;
-    const help = trans.__('Click, then: wheel or + − zoom, 0 whole, drag pans, arrows move by a block (shift: ten, alt: a cell).');
-    this.root = h(
-      'div',
-      { class: 'jp-CuteMask' },
-      h('div', { class: 'jp-CuteMask-main' }, element, h('div', { class: 'jp-CuteMask-bar' }, this.reading, this.tools())),
-      h(
-        'div',
-        { class: 'jp-CuteMask-side' },
-        ...[this.words, this.choice, this.marks, this.even, this.note],
-        h('p', { class: 'jp-CuteMask-help' }, help)
-      ),
-      this.spoken
-    );
-    host.append(this.root);
     const ask: Asked = {
       point: (x, y) => this.point(x, y),
       leave: () => canvas.matches(':focus') || this.look(null),
       pan: (dx, dy) => (this.view.pan(dx, dy), this.change()),
       zoom: (factor, x, y) => this.zoom(factor, x, y),
       step: (down, right, unit) => this.step(down, right, unit),
+      edge: last => this.step(0, last ? Infinity : -Infinity, 'cell'),
       whole: () => this.whole()
     };
+    const help = trans.__('Click, then: wheel or + − zoom, 0 whole, drag pans, arrows move by a block (shift: ten, alt: a cell), Home and End to a row’s ends.');
+    this.root = h(
+      'div',
+      { class: 'jp-CuteMask' },
+      h('div', { class: 'jp-CuteMask-main' }, element, h('div', { class: 'jp-CuteMask-bar' }, this.reading, tools(trans, ask))),
+      h(
+        'div',
+        { class: 'jp-CuteMask-side' },
+        ...[this.words, this.choice, this.marks.element, this.even, this.note],
+        h('p', { class: 'jp-CuteMask-help' }, help)
+      ),
+      this.spoken
+    );
+    host.append(this.root);
     gestures(canvas, { x: LEFT, y: TOP }, ask, this.kept);
     this.watch();
     this.layOut();
@@ -123,18 +125,6 @@ export class MaskView {
     this.root.remove();
   }
 
-  private tools(): HTMLElement {
-    const button = (label: string, title: string, act: () => void): HTMLElement =>
-      h('button', { type: 'button', class: 'jp-CuteMask-button', title, 'aria-label': title, onclick: act }, label);
-    return h(
-      'div',
-      { class: 'jp-CuteMask-tools' },
-      button('−', this.trans.__('Zoom out'), () => this.zoom(0.5)),
-      button('+', this.trans.__('Zoom in'), () => this.zoom(2)),
-      button(this.trans.__('Whole'), this.trans.__('The whole map'), () => this.whole())
-    );
-  }
-
   private get group(): number {
     return this.place.b * (this.blocks?.Hm ?? 1) + this.place.h;
   }
@@ -155,7 +145,7 @@ export class MaskView {
     this.tiles = new Tiles(map, sizes, this.place, this.plan, this.options.cellSource, () => this.change());
     this.shares = new Map();
     const work = map.workOf(this.group);
-    this.marks.replaceChildren(...legend(blocks, work, this.trans));
+    this.marks.show(blocks, work);
     this.even.textContent = balance(work, blocks.block_q, this.trans);
     this.surface.canvas.setAttribute('aria-label', summary(blocks, shown.Sq, shown.Skv, work, this.trans));
     if (this.cursor && (this.cursor.q >= shown.Sq || this.cursor.kv >= shown.Skv)) {
@@ -218,7 +208,9 @@ export class MaskView {
     }
     this.stale = { map: false, cursor: false };
     if (stale.map) {
-      this.note.textContent = this.surface.draw(scene, this.view);
+      const { look, note } = this.surface.draw(scene, this.view);
+      this.note.textContent = note;
+      this.marks.follow(look);
       this.read();
       if (scene.tiles.unfinished) {
         this.change();

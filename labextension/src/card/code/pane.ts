@@ -17,6 +17,8 @@ export interface PaneOptions {
   readonly hues: ReadonlyMap<number, number>;
   /** A line of the cell is looked at (hover: picked false) or chosen; 0: none. */
   readonly onLine: (line: number, picked: boolean, from: Pane) => void;
+  /** A line of the cell is picked; one that became no code of its own too, which `onLine` knows as none. */
+  readonly onPick?: (line: number, from: Pane) => void;
   /** What stands at the right of a line of the cell: the heat strip. */
   readonly heat?: (line: number) => Child;
   /** Below the cell: what the strip means. */
@@ -174,6 +176,7 @@ export class Pane implements Disposable {
     }
     const row = (event.target as Element).closest<HTMLElement>('.jp-Cute-row');
     this.cursor = row ? Number(row.dataset['row']) : -1;
+    this.options.onPick?.(this.text.userLines[this.rows[this.cursor] ?? -1] ?? 0, this);
     this.options.onLine(this.originAt(event), true, this);
     this.redraw();
   }
@@ -191,6 +194,7 @@ export class Pane implements Disposable {
     } else if (Object.hasOwn(to, event.key) && !event.ctrlKey && !event.metaKey && !event.altKey) {
       this.cursor = Math.min(last, Math.max(0, to[event.key] as number));
       this.reach(this.cursor, true);
+      this.options.onPick?.(this.text.userLines[this.rows[this.cursor] ?? -1] ?? 0, this);
       this.options.onLine(this.originOf(this.rows[this.cursor]), true, this);
     } else {
       return;

@@ -27,6 +27,7 @@ export const TAB: Tab = {
 class CodeTab implements Disposable {
   private readonly ends = new Disposables();
   private readonly panes: Pane[] = [];
+  private readonly selects = new WeakMap<Pane, HTMLSelectElement>(); // which text each of them shows
   private readonly row = h('div', { class: 'jp-Cute-paneRow' });
   private readonly said = h('div', { class: 'jp-Cute-readout', role: 'status', 'aria-live': 'polite' });
   private readonly add: HTMLButtonElement;
@@ -109,6 +110,7 @@ class CodeTab implements Disposable {
       trans: t,
       hues: this.hues,
       onLine: (line, picked, from) => this.look(line, picked, from),
+      onPick: (line, from) => this.turn(line, from),
       heat: heatOf(t, this.record),
       heatKey: heatKey(t, this.record),
       ghost: line => (this.cell.get(line) ?? '').trim(),
@@ -116,6 +118,7 @@ class CodeTab implements Disposable {
     });
     select.value = listing.id;
     select.addEventListener('change', () => pane.show(this.all.find(one => one.id === select.value) ?? listing));
+    this.selects.set(pane, select);
     this.panes.push(pane);
     this.row.append(pane.element);
     pane.show(listing);
@@ -138,6 +141,34 @@ class CodeTab implements Disposable {
       return options.length ? h('optgroup', { label }, ...options) : null;
     });
     return h('select', { ...KEYS, class: 'jp-Cute-select', 'aria-label': t.__('What this pane shows') }, ...made);
+  }
+
+  /** A picked line whose result no other pane shows: the pane with generated code turns to the function that has it. */
+  private turn(line: number, from: Pane): void {
+    const others = this.panes.filter(pane => pane !== from);
+    const pane = others.find(one => one.id.startsWith('cutedsl'));
+    if (!line || !pane || others.some(one => one.id !== 'cell' && one.results(line))) {
+      return;
+    }
+    const functions = this.all.filter(one => one.id.startsWith('cutedsl:'));
+    const wanted = functions.find(one => one.load().userLines.includes(line)) ?? functions.find(one => one.id === `cutedsl:${this.functionOf(line)}`);
+    const select = this.selects.get(pane);
+    if (wanted && select && pane.id !== wanted.id) {
+      select.value = wanted.id;
+      pane.show(wanted);
+    }
+  }
+
+  /** The function of the cell that a line stands in: its `def` and its comments became no code of their own. */
+  private functionOf(line: number): string {
+    for (let at = line; this.cell.has(at); at--) {
+      const text = this.cell.get(at) ?? '';
+      const name = /^def\s+(\w+)/.exec(text)?.[1];
+      if (name || /^[^\s#)]/.test(text)) {
+        return name ?? '';
+      }
+    }
+    return '';
   }
 
   private look(line: number, picked: boolean, from: Pane | null): void {

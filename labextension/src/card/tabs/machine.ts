@@ -12,7 +12,8 @@ import { Pane } from '../code/pane';
 import { otherChoice } from '../others';
 import type { Surroundings, Tab } from '../tab';
 import { cellLines, column, noteWords } from '../words/common';
-import { aboutCost, aboutLines, BAND, costTable, costWords, figures, isCompiled, mixOf, mixWords, pipes, shareWords, timeWords } from '../words/machine';
+import { BAND } from '../words/heavy';
+import { aboutCost, aboutLines, areApart, costTable, costWords, figures, isCalibrated, isCompiled, mixOf, mixWords, pipes, shareWords, timeWords } from '../words/machine';
 import { head, missing } from '../words/page';
 import { number } from '../words/quantities';
 
@@ -92,7 +93,7 @@ function pipeBars(t: Translate, report: TargetReport, all: readonly TargetReport
   return h('table', { class: 'jp-Cute-table jp-Cute-pipes' }, h('caption', {}, t.__('instructions in the main loop, a tile')), h('tbody', {}, ...rows));
 }
 
-/** The estimate as a band on a scale that holds the other record's too: bands that overlap are no difference. */
+/** The estimate as a band on a scale that holds the other record's too: bands that overlap are no difference. No band where the error is not known. */
 function rank(t: Translate, report: TargetReport, before: TargetReport | null): HTMLElement | null {
   if (report.cost === null) {
     return null;
@@ -106,19 +107,21 @@ function rank(t: Translate, report: TargetReport, before: TargetReport | null): 
     bar.style.width = `${(100 * value * 2 * BAND) / top}%`;
     return h('span', { class: 'jp-Cute-bandTrack' }, bar);
   };
-  const apart = other !== null && (cost * (1 + BAND) < other * (1 - BAND) || cost * (1 - BAND) > other * (1 + BAND));
+  const apart = other !== null && before !== null && areApart(report, before);
   const words =
     other === null || !before
       ? ''
-      : apart
-        ? t.__('%1 than before: %2', cost < other ? t.__('cheaper') : t.__('dearer'), costWords(before))
-        : t.__('no difference from before: %1', costWords(before));
+      : apart === null
+        ? t.__('before: %1', costWords(t, before))
+        : apart
+          ? t.__('%1 than before: %2', cost < other ? t.__('cheaper') : t.__('dearer'), costWords(t, before))
+          : t.__('no difference from before: %1', costWords(t, before));
   return h(
     'div',
     { class: 'jp-Cute-rank' },
-    h('p', {}, t.__('estimated cost'), ' ', h('strong', {}, costWords(report)), ' ', t.__('cycles a tile')),
-    band(cost, 'jp-Cute-bandNow'),
-    other === null ? null : band(other, 'jp-Cute-bandBefore'),
+    h('p', {}, t.__('estimated cost'), ' ', h('strong', {}, costWords(t, report)), ' ', t.__('cycles a tile')),
+    isCalibrated(report) ? band(cost, 'jp-Cute-bandNow') : null,
+    other === null || !isCalibrated(report) ? null : band(other, 'jp-Cute-bandBefore'),
     words ? h('p', { class: apart ? (cost < (other ?? 0) ? 'jp-Cute-good' : 'jp-Cute-bad') : 'jp-Cute-dim' }, words) : null
   );
 }

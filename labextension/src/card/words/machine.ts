@@ -3,11 +3,22 @@
 import type { Translate } from '../../core/i18n';
 import type { CuteRecord, LineCost, TargetReport } from '../../core/record';
 import { cellLines, column, noteWords } from './common';
+import { BAND } from './heavy';
 import { code, head, lines, table } from './page';
 import type { Block, Words } from './page';
 import { bar, number, percent, rounded, short, whole } from './quantities';
 
-export const BAND = 0.1; // the estimate's error, up and down
+export const CALIBRATED: readonly string[] = ['sm_90a']; // as cute_lab/targets.py has it, which a test compares
+
+export function isCalibrated(report: TargetReport): boolean {
+  return CALIBRATED.includes(report.target);
+}
+
+/** Do the estimates of two runs differ by more than their error? Null where that error is not known. */
+export function areApart(a: TargetReport, b: TargetReport): boolean | null {
+  const [low, high] = [Math.min(a.cost ?? 0, b.cost ?? 0), Math.max(a.cost ?? 0, b.cost ?? 0)];
+  return isCalibrated(a) && isCalibrated(b) ? low * (1 + BAND) < high * (1 - BAND) : null;
+}
 
 export function aboutCost(t: Translate): string[] {
   return [
@@ -30,12 +41,12 @@ export function isCompiled(report: TargetReport): boolean {
   return report.status === 'compiled';
 }
 
-export function costWords(report: TargetReport): string {
+export function costWords(t: Translate, report: TargetReport): string {
   if (report.cost === null) {
     return '–';
   }
   const [low, middle, high] = [1 - BAND, 1, 1 + BAND].map(factor => whole((report.cost as number) * factor));
-  return `${middle} (${low} to ${high})`;
+  return isCalibrated(report) ? `${middle} (${low} to ${high})` : `${middle} (${t.__('not calibrated')})`;
 }
 
 export function timeWords(t: Translate, report: TargetReport): string {
@@ -60,7 +71,7 @@ export function targetBlocks(t: Translate, record: CuteRecord): Block[] {
     rows.push(...figures(t).map(([name, of]) => [name, ...each(r => number(of(r)))]));
     rows.push(...pipes(reports).map(pipe => [t.__('in the main loop: %1', pipe), ...each(r => number(mixOf(r, pipe)))]));
     if (reports.some(r => r.cost !== null)) {
-      rows.push([t.__('estimated cost'), ...reports.map(costWords)]);
+      rows.push([t.__('estimated cost'), ...reports.map(r => costWords(t, r))]);
     }
     rows.push([t.__('compile time'), ...each(r => timeWords(t, r))]);
   }

@@ -6,6 +6,7 @@ import { against, CEILINGS, isWrong, labelOf, shareOfPeak, speed, usable } from 
 import { OURS, shapeKey, verdict } from '../bench/statistics';
 import type { Direction, Estimate } from '../bench/statistics';
 import { architecture, noBlocks, noteWords, place, points, registerWords, shapeWords } from './common';
+import { heavySummary } from './heavy';
 import { missing } from './page';
 import { exact, general, number, oneLine, percent, rounded, short, whole } from './quantities';
 
@@ -117,12 +118,7 @@ function targets(t: Translate, all: readonly TargetReport[], name: string): Said
 
 function machine(t: Translate, report: TargetReport): string {
   const said = registerWords(t, report);
-  const costly = report.line_cost.filter(cost => cost.line);
-  const top = costly.reduce<(typeof costly)[number] | null>((best, cost) => (best && best.share >= cost.share ? best : cost), null);
-  if (top && top.share >= 0.25) {
-    said.push(t.__('line %1 costs %2 of the mod', top.line, percent(rounded(top.share, 2))));
-  }
-  return `${architecture(report.target)}: ${said.join(', ')}.`;
+  return `${architecture(report.target)}: ${[...said, heavySummary(t, report.line_cost)].filter(Boolean).join(', ')}.`;
 }
 
 /** The largest shape's, forward and with the backward; not one, if the kernel was wrong anywhere in that direction. */

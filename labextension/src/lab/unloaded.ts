@@ -1,0 +1,19 @@
+/** A cell with our magic in a kernel that has not loaded cute_lab: running it would give IPython's UsageError and nothing else. */
+
+import type { Translate } from '../core/i18n';
+import type { Mistake } from './editor_words';
+import { LOAD } from './magicoptions';
+import { magicOf } from './options';
+
+/** `load`: what mends it, if a click can. */
+export function unloaded(text: string, trans: Translate, load: (() => void) | null): Mistake | null {
+  const magic = magicOf(text);
+  if (magic === null) {
+    return null;
+  }
+  const message = trans.__('this kernel has not loaded cute_lab: run %1 first', LOAD);
+  const why = trans.__('Until then IPython does not know %1.', `%%${magic}`);
+  const place = { line: 1, column: 0, end_line: 1, end_column: magic.length + 2 };
+  const acts = load ? [{ title: trans.__('Run %1 in a cell above', LOAD), run: load }] : [];
+  return { ...place, severity: 'error', message: `${message}\n${why}`, hint: '', fixes: [], source: 'static', acts };
+}
