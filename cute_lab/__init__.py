@@ -27,6 +27,8 @@ flow, each imports only from those above it (a test reads this list):
     series          what of a benchmark may be shown, in which panel, line and colour
     chart           a benchmark -> plotly's JSON
     chart_png       a benchmark -> PNG
+    tiles           tiles of the kernels: the sparse blocks that fit them, the rows that share one
+    targets         hardware as data: what each architecture allows
     heavy           which lines cost most, as far as the estimate can tell
     views           one file per view: record -> Markdown, text, PNG
     display         record + views -> MIME bundles in the notebook
@@ -76,8 +78,6 @@ flow, each imports only from those above it (a test reads this list):
     blocks          the mask's block map
     maps            the block map of a lab
     attend          attention on the CPU with the generated code
-    tiles           tiles of the kernels: the sparse blocks that fit them, the rows that share one
-    targets         hardware as data: what each architecture allows
     sass            machine code -> instruction mix and cost by line
     ptx             PTX -> the generated line of each of its lines
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
