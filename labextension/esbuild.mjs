@@ -1,6 +1,6 @@
 // The parts that live outside of JupyterLab: the widget's module, and the script and style of an exported page. And the extension's
 // style sheet, which JupyterLab's builder would leave as it was written.
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 
 import { build, transform } from 'esbuild';
@@ -28,6 +28,7 @@ export default widget;
 `;
 
 const { outputFiles } = await build({ ...common, plugins: [style], entryPoints: ['src/widget.ts'], format: 'esm', write: false });
+await mkdir(out, { recursive: true }); // a fresh clone has none
 await writeFile(`${out}/widget.js`, packed(outputFiles[0].contents));
 await build({ ...common, plugins: [style], entryPoints: ['src/page.ts'], format: 'iife', outfile: `${out}/page.js` });
 await build({ ...common, entryPoints: ['style/page.css'], outfile: `${out}/page.css` });
