@@ -67,9 +67,8 @@ def write(text: str, path: Path, like: Path | None = None) -> None:
         mode = (like or path).stat().st_mode if (like or path).exists() else 0o666 & ~_umask()
         os.chmod(part, mode & 0o777)
         os.replace(part, path)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+    finally:
+        Path(part).unlink(missing_ok=True)  # it is there only where something went wrong
 
 
 def _umask() -> int:

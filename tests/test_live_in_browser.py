@@ -54,16 +54,22 @@ def kernel_is_there(page: Page) -> None:
     page.wait_for_function("window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'", timeout=60_000)
 
 
+def opened(server: Server, page: Page, name: str, theme: str = "light") -> Seen:
+    """A notebook with its kernel."""
+    server.theme(theme)
+    seen = Seen(page)
+    open_notebook(page, server, f"{name}.ipynb")
+    kernel_is_there(page)
+    return seen
+
+
 def painted(page: Page) -> str:
     """What the panel's mask shows: all of its canvas in one string."""
     return str(page.evaluate("[...document.querySelectorAll('.jp-CuteMask canvas')].map(c => c.toDataURL()).join()"))
 
 
 def test_a_cell_is_run_its_slider_moves_the_mask_and_two_runs_are_compared(server: Server, page: Page) -> None:
-    server.theme("light")
-    seen = Seen(page)
-    open_notebook(page, server, "live.ipynb")
-    kernel_is_there(page)
+    seen = opened(server, page, "live")
     for index in range(3):
         run(page, index)
     cell = page.locator(".jp-CodeCell").nth(1)
@@ -111,10 +117,7 @@ def test_a_cell_is_run_its_slider_moves_the_mask_and_two_runs_are_compared(serve
 
 
 def test_a_mistake_is_underlined_mended_and_gone(server: Server, page: Page) -> None:
-    server.theme("light")
-    seen = Seen(page)
-    open_notebook(page, server, "typing.ipynb")
-    kernel_is_there(page)
+    seen = opened(server, page, "typing")
     run(page, 0)
     editor = page.locator(".jp-CodeCell").nth(1).locator(".cm-content")
     editor.get_by_text("def mask_mod").click()
@@ -148,9 +151,7 @@ def test_a_mistake_is_underlined_mended_and_gone(server: Server, page: Page) -> 
 
 
 def test_a_notebook_without_runs_is_given_a_variant(server: Server, page: Page) -> None:
-    server.theme("dark")
-    open_notebook(page, server, "empty.ipynb")
-    kernel_is_there(page)
+    opened(server, page, "empty", "dark")
     command(page, "cute-lab:open-panel")
     panel = page.locator(".jp-CuteLab-panel")
     expect(panel).to_contain_text("This notebook has no runs yet")
@@ -171,10 +172,7 @@ def test_a_notebook_without_runs_is_given_a_variant(server: Server, page: Page) 
 
 
 def test_a_kernel_without_cute_lab_is_helped_and_pins_outlast_a_reload(server: Server, page: Page) -> None:
-    server.theme("light")
-    seen = Seen(page)
-    open_notebook(page, server, "fresh.ipynb")
-    kernel_is_there(page)
+    seen = opened(server, page, "fresh")
     run(page, 0)
     cells = page.locator(".jp-CodeCell")
     cells.nth(1).locator(".cm-content").get_by_text("def mask_mod").click()
