@@ -57,9 +57,11 @@ class Runs:
     def of(boxes: Boxes, groups: int, rows: int, width: int, ragged: tuple[bool, bool] = (False, False)) -> Runs:
         """`ragged`: do the last row and column reach beyond the tokens? torch calls no such block full."""
         tall = np.minimum(boxes.side, rows - boxes.i)
-        which = np.repeat(np.arange(len(boxes.i), dtype=np.int32), tall)
-        first = boxes.group.astype(np.int64) * rows + boxes.i - (np.cumsum(tall, dtype=np.int64) - tall)
-        row = first[which] + np.arange(len(which), dtype=np.int64)
+        row = boxes.group.astype(np.int64) * rows + boxes.i
+        which: NDArray[np.int32] | slice = slice(None)  # the box of every row; of single blocks there may be tens of millions
+        if (tall > 1).any():
+            which = np.repeat(np.arange(len(boxes.i), dtype=np.int32), tall)
+            row = (row - (np.cumsum(tall, dtype=np.int64) - tall))[which] + np.arange(len(which), dtype=np.int64)
         start, kind = boxes.j[which], boxes.kind[which]
         if ragged[0]:
             kind = np.where((row % rows == rows - 1) & (kind == FULL), np.uint8(PARTIAL), kind)
@@ -68,8 +70,10 @@ class Runs:
             alone = last & (start == width - 1)
             split = last & ~alone
             kind = np.where(alone, np.uint8(PARTIAL), kind)
-            row, start = np.concatenate([row, row[split]]), np.concatenate([start, np.full(int(split.sum()), width - 1, np.int32)])
-            kind = np.concatenate([kind, np.full(int(split.sum()), PARTIAL, np.uint8)])
+            if split.any():
+                more = int(split.sum())
+                row, start = np.concatenate([row, row[split]]), np.concatenate([start, np.full(more, width - 1, np.int32)])
+                kind = np.concatenate([kind, np.full(more, PARTIAL, np.uint8)])
         place = row * width + start
         if (place[1:] < place[:-1]).any():  # rows of single blocks come in order
             order = np.argsort(place)

@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend
 
 import cute_lab
 import cute_lab.record
-from cute_lab import accuracy, bench, device, measure, parcel, suite, suite_record, suite_table, timing
+from cute_lab import accuracy, bench, device, measure, parcel, progress, suite, suite_record, suite_table, timing
 from cute_lab.__main__ import main
 from cute_lab.baselines import Absent, Baseline, Case, Ready, _sdpa, baselines
 from cute_lab.errors import DeviceCrashed, DeviceHung, DeviceMissing, OptionError
@@ -825,10 +825,10 @@ def test_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = [Progress(4, stream=plain), Progress(4, stream=terminal), Progress(4, True, silent)]
     for at, done, text in ((0.0, 0, "a"), (0.1, 0, "too soon"), (10.0, 1, "b"), (120.0, 3, "c")):
         now[0] = at
-        for progress in shown:
-            progress.step(done, text)
-    for progress in shown:
-        progress.close("ready")
+        for one in shown:
+            one.step(done, text)
+    for one in shown:
+        one.close("ready")
     assert plain.getvalue().splitlines() == [
         "1 of 4 · a · 0 s",
         "2 of 4 · b · 10 s, about 30 s left",
@@ -860,7 +860,8 @@ def test_a_forecast_of_one_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     assert at(120, lambda: found.round("forward+backward", 5)) == round(120 / (120 + 10), 3)
 
 
-def test_one_shape_says_how_long_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_shape_says_how_long_is_left(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "EVERY", 0.0)  # its rounds are over before a second line would be shown
     lab_of(Sq=32).bench([], rounds=50, directions=["forward"], device="cpu")
     lines = capsys.readouterr().err.splitlines()
     assert any("round" in line and "left" in line for line in lines[:-1]), lines
