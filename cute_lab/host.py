@@ -20,6 +20,7 @@ from cutlass.cute.runtime import from_dlpack
 
 from cute_lab import cutedsl, host_kernels
 from cute_lab.ir import DTYPES, Graph, Scalar, Table
+from cute_lab.usercode import unclashed
 
 THREADS = max(1, len(os.sched_getaffinity(0)))
 SCORE_LANES, MASK_LANES = 8, 32
@@ -76,7 +77,8 @@ def compiled(kernel: Any, text: str, function: str, arguments: Sequence[Any], ke
         if full_key not in _built:
             if len(_built) >= KEPT:
                 _built.popitem(last=False)
-            _built[full_key] = cute.compile(kernel, getattr(load(text), function), *arguments, *constants)
+            mod = getattr(load(text), function)
+            _built[full_key] = unclashed(lambda: cute.compile(kernel, mod, *arguments, *constants))
         _built.move_to_end(full_key)
         return _built[full_key]
 

@@ -8,20 +8,32 @@ import functools
 import linecache
 import sys
 import types
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from cute_lab.errors import Loc
 
+T = TypeVar("T")
+
 
 def parse(text: str, file: str = "<unknown>") -> ast.Module:
+    return unclashed(lambda: ast.parse(text, file))
+
+
+def unclashed(parses: Callable[[], T]) -> T:
     """CPython up to 3.12 counts depth for all threads together, and says SystemError where two parse at once: try again."""
     for _ in range(5):
         try:
-            return ast.parse(text, file)
-        except SystemError:
-            continue
-    return ast.parse(text, file)
+            return parses()
+        except Exception as error:
+            if not _is_clash(error):
+                raise
+    return parses()
+
+
+def _is_clash(error: BaseException | None) -> bool:
+    """What the DSL makes of it counts too."""
+    return error is not None and ("recursion depth mismatch" in str(error) or _is_clash(error.__cause__ or error.__context__))
 
 
 @functools.lru_cache(maxsize=64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import inspect
 import linecache
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 import torch
 
-from cute_lab import assist, gallery, squiggles
+from cute_lab import assist, gallery, squiggles, usercode
 from cute_lab.errors import CuteLabError
 from cute_lab.lab import Lab
 from cute_lab.squiggles import apply
@@ -243,6 +244,28 @@ while time.monotonic() < stop: assert torch.equal(lab.apply_mask(), expected)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, timeout=120, env=PATHS)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_clash_of_two_parsers_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether our parser has it or the DSL's, which turns it into an error of its own."""
+    parse, clashes = ast.parse, [True, True]
+
+    def clashing(text: str, *args: Any, **kwargs: Any) -> Any:
+        if "q_idx * 3" in text and clashes:
+            clashes.pop()
+            raise SystemError("AST constructor recursion depth mismatch (before=240, after=27)")
+        return parse(text, *args, **kwargs)
+
+    lab = run(f"{MASK}    return q_idx * 3 - kv_idx < 40\n", LIBRARIES)
+    assert "q_idx * 3" in lab.source
+    monkeypatch.setattr(ast, "parse", clashing)
+    assert int(lab.apply_mask()[0, 0, 63].sum()) == 0
+    assert clashes == []
+    clashes[:] = [True, True]
+    assert usercode.parse("q_idx * 3").body
+    clashes[:] = [True] * 99
+    with pytest.raises(SystemError, match="recursion depth mismatch"):
+        usercode.parse("q_idx * 3")
 
 
 def test_beside_a_cell_that_traces_and_computes() -> None:
