@@ -80,6 +80,7 @@ flow, each imports only from those above it (a test reads this list):
     attend          attention on the CPU with the generated code
     sass            machine code -> instruction mix and cost by line
     ptx             PTX -> the generated line of each of its lines
+    brisk           what CuTeDSL does anew for each operation, done once
     crosscompile    FlashAttention-4 with generated mods, compiled without a GPU
     sparse          block lists as FlashAttention-4's kernels take them
     native          masks that FlashAttention-4 has built in, proved

@@ -31,7 +31,7 @@ from cute_lab.sass import LineCost
 from cute_lab.targets import check, target_named
 
 PACKAGES = ("nvidia-cutlass-dsl", "flash-attn-4", "quack-kernels")
-OWN_FILES = ("worker.py", "crosscompile.py", "ptx.py", "sass.py", "targets.py")  # an artifact is stale when the code that made it changes
+OWN_FILES = ("worker.py", "brisk.py", "crosscompile.py", "ptx.py", "sass.py", "targets.py")  # a change of them makes artifacts stale
 INTEGER_POWER = re.compile(r"\*\*|powi")
 NOISE = ("Accessing the data pointer", "UserWarning: Argument aux_data", "exe_args, func_types")
 

@@ -5,7 +5,6 @@ Runs in the worker's processes only: it sets the DSL's architecture and replaces
 
 from __future__ import annotations
 
-import functools
 import gc
 import hashlib
 import importlib
@@ -15,10 +14,10 @@ import linecache
 import os
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from cute_lab.brisk import imported, remember
 from cute_lab.targets import Target, block_for
 
 OPTIONS = " --keep-ptx --keep-cubin --generate-line-info --dump-dir "
@@ -37,65 +36,9 @@ def preload() -> None:
     importlib.import_module("flash_attn.cute.interface")
     importlib.import_module("torch._subclasses.fake_tensor")
     gc.collect()
-    find_lines_fast()
+    remember()
     gc.disable()  # a child lives for one kernel: collecting costs it half a second of eight
     gc.freeze()  # keeps the collector from touching, and so copying, the pages shared with the children
-
-
-def find_lines_fast() -> None:
-    """With line info the DSL looks for the user's frame and its source line anew for each op it builds: 5 s of a 9 s compile."""
-    op = imported("cutlass._mlir_helpers.op")
-    op._CO_POSITIONS = functools.lru_cache(maxsize=None)(lambda code: tuple(code.co_positions()))
-    op.itertools = types.SimpleNamespace(islice=lambda table, index, stop: iter(table[index : index + 1]))
-    describe = op._fast_frameinfo
-    library: dict[types.CodeType, bool] = {}  # is it the DSL's own?
-    known: dict[tuple[types.CodeType, int], Any] = {}
-
-    def find_user_frame(start: types.FrameType | None) -> types.FrameType | None:
-        frame = start
-        while frame is not None:
-            code = frame.f_code
-            inside = library.get(code)
-            if inside is None:
-                inside = library[code] = op._is_framework_stack_frame(frame)
-            if not inside:
-                return frame
-            frame = frame.f_back
-        return start
-
-    def fast_frameinfo(frame: types.FrameType) -> Any:
-        at = frame.f_code, frame.f_lasti
-        found = known.get(at)
-        if found is None:
-            found = known[at] = describe(frame)
-        return found
-
-    op._find_user_frame, op._fast_frameinfo = find_user_frame, fast_frameinfo
-
-
-def rewritten_early() -> Iterator[None]:
-    """Does what the DSL does to the syntax of each of FlashAttention-4's functions before it runs, one a step.
-
-    The parent does it while there is nothing to compile: 0.3 s of each child's time.
-    """
-    dsl = imported("cutlass.base_dsl.dsl").BaseDSL
-    modules = [m for name, m in list(sys.modules.items()) if name.partition(".")[0] in ("flash_attn", "quack")]
-    kinds = [kind for m in modules for kind in vars(m).values() if isinstance(kind, type)]
-    for value in [value for owner in (*modules, *kinds) for value in vars(owner).values()]:
-        function: Any = inspect.unwrap(getattr(value, "__func__", value)) if hasattr(value, "__wrapped__") else None
-        if hasattr(function, "_dsl_cls"):
-            try:
-                dsl._preprocess_and_replace_code(function)
-            except Exception:  # a child that needs it meets the error itself, and reports it
-                function._preprocessed = False
-            yield
-    gc.collect()  # syntax trees
-    gc.freeze()
-
-
-def imported(name: str) -> Any:
-    """A module without types; Any, since we patch it."""
-    return importlib.import_module(name)
 
 
 def load_mods(spec: dict[str, Any], filename: str) -> dict[str, Any]:

@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from cute_lab import ptx, sass
-from cute_lab.crosscompile import compile_cubin, folded_places, preload, rewritten_early, tile_of
+from cute_lab.brisk import rewritten_early
+from cute_lab.crosscompile import compile_cubin, folded_places, preload, tile_of
 from cute_lab.targets import TARGETS
 
 MAX_RUNNING = 2

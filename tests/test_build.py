@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_lab import build, forkclient, sass
+from cute_lab import brisk, build, forkclient, sass
 from cute_lab.build import Artifact, Aux, KernelSpec
 from cute_lab.errors import CompileError, CompilerCrashed, CompilerTimeout, OptionError
 from cute_lab.targets import TARGETS
@@ -391,6 +391,50 @@ LISTING = """
         /*00a0*/              @!P0 BRA `(.L_x_2) ;
         /*00b0*/                   BRA `(.L_x_0) ;
 """
+
+
+def test_what_is_remembered_is_what_the_dsl_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Places of operations under frames of the DSL's, met twice and in two contexts; types of every kind."""
+    op, ir = brisk.imported("cutlass._mlir_helpers.op"), brisk.imported("cutlass._mlir.ir")
+    numeric = brisk.imported("cutlass.base_dsl.typing").Numeric
+    for name in (
+        "_CO_POSITIONS",
+        "itertools",
+        "_find_user_frame",
+        "_fast_frameinfo",
+        "_get_location_from_frame_info",
+        "_ENABLE_FRAME_FILTERING",
+    ):
+        monkeypatch.setattr(op, name, getattr(op, name))
+    monkeypatch.setattr(numeric, "from_mlir_type", staticmethod(numeric.from_mlir_type))
+    op._ENABLE_FRAME_FILTERING = True
+
+    @op.dsl_user_op
+    def outer(*, loc: object = None) -> list[str]:
+        return [str(loc), inner()]  # a frame of the DSL's wrapper lies between
+
+    @op.dsl_user_op
+    def inner(*, loc: object = None) -> str:
+        return str(loc)
+
+    def places() -> list[list[str]]:
+        found = []
+        for _ in range(2):
+            with ir.Context(), ir.Location.unknown():
+                found += [outer() for _ in range(2)] + [outer(), outer()]
+        return found
+
+    def kinds() -> list[object]:
+        with ir.Context():
+            names = ("i1", "i8", "si16", "ui32", "i64", "f16", "bf16", "f32", "f64", "f8E4M3FN")
+            return [numeric.from_mlir_type(ir.Type.parse(name)) for name in names * 2]
+
+    own = places(), kinds()
+    brisk.remember_places()
+    brisk.remember_types()
+    assert (places(), kinds()) == own
+    assert "test_build.py" in own[0][0][0]
+    assert len({text for pair in own[0] for text in pair}) == 4  # three calls of outer, one of inner
 
 
 def test_listing_loop_and_slow_path() -> None:
