@@ -145,6 +145,10 @@ describe('the keyboard', () => {
     expect(reading()).toBe('q 768 kv 0 · full, 100 % kept');
     press('PageDown');
     expect(reading()).toContain('q 2,048 kv 0');
+    press('End', { ctrlKey: true });
+    expect(reading()).toContain('q 4,095 kv 4,095');
+    press('Home', { metaKey: true });
+    expect(reading()).toContain('q 0 kv 0');
   });
 
   it('keeps its keys from the notebook, and leaves the others to it', () => {
@@ -154,6 +158,7 @@ describe('the keyboard', () => {
     expect(['ArrowUp', '+', '-', '0'].map(key => press(key).defaultPrevented)).toEqual([true, true, true, true]);
     const scrolling = ['Home', 'End', 'PageUp', 'PageDown', ' ', 'ArrowDown', 'ArrowLeft', 'ArrowRight'];
     expect(scrolling.filter(key => !press(key).defaultPrevented || !press(key, { shiftKey: true }).defaultPrevented)).toEqual([]);
+    expect(['Home', 'End'].filter(key => !press(key, { ctrlKey: true }).defaultPrevented)).toEqual([]);
     expect(heard).not.toHaveBeenCalled();
     expect(['a', 'Tab', 'Escape'].map(key => press(key).defaultPrevented)).toEqual([false, false, false]);
     expect(press('0', { ctrlKey: true }).defaultPrevented).toBe(false);

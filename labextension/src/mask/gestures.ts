@@ -11,8 +11,8 @@ export interface Asked {
   zoom(factor: number, x?: number, y?: number): void;
   /** Moves the cursor; in blocks, or in cells. */
   step(down: number, right: number, unit: 'block' | 'cell'): void;
-  /** Moves the cursor to the first or the last column of its row. */
-  edge(last: boolean): void;
+  /** Moves the cursor to the first or the last column of its row, or of all rows. */
+  edge(last: boolean, all: boolean): void;
   whole(): void;
 }
 
@@ -72,19 +72,21 @@ export function gestures(target: HTMLElement, offset: { x: number; y: number }, 
   });
   kept.on<KeyboardEvent>(target, 'keydown', event => {
     const step = KEYS[event.key];
-    if (event.ctrlKey || event.metaKey) {
+    const far = event.ctrlKey || event.metaKey;
+    const end = event.key === 'Home' || event.key === 'End';
+    if (far && !end) {
       return;
     }
     // every key that scrolls a page has a meaning here: a notebook that jumps takes the map out of sight
     if (event.key === 'PageUp' || event.key === 'PageDown') {
       ask.step(event.key === 'PageUp' ? -10 : 10, 0, event.altKey ? 'cell' : 'block');
-    } else if (event.key === 'Home' || event.key === 'End') {
-      ask.edge(event.key === 'End');
+    } else if (end) {
+      ask.edge(event.key === 'End', far);
     } else if (event.key === ' ') {
       ask.zoom(event.shiftKey ? 1 / STEP : STEP);
     } else if (step) {
-      const far = event.shiftKey ? 10 : 1;
-      ask.step(step[0] * far, step[1] * far, event.altKey ? 'cell' : 'block');
+      const many = event.shiftKey ? 10 : 1;
+      ask.step(step[0] * many, step[1] * many, event.altKey ? 'cell' : 'block');
     } else if (event.key === '+' || event.key === '=') {
       ask.zoom(STEP);
     } else if (event.key === '-') {

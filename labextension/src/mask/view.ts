@@ -71,7 +71,10 @@ export class MaskView {
       pan: (dx, dy) => (this.view.pan(dx, dy), this.change()),
       zoom: (factor, x, y) => this.zoom(factor, x, y),
       step: (down, right, unit) => this.step(down, right, unit),
-      edge: last => this.step(0, last ? Infinity : -Infinity, 'cell'),
+      edge: (last, all) => {
+        const far = last ? Infinity : -Infinity;
+        this.step(all ? far : 0, far, 'cell');
+      },
       whole: () => this.whole()
     };
     const help = trans.__('Click, then: wheel or + − zoom, 0 whole, drag pans, arrows move by a block (shift: ten, alt: a cell), Home and End to a row’s ends.');
