@@ -107,6 +107,10 @@ test('pins outlast a reload: what is stored names runs, and finds them in their 
   expect(after.records).toEqual([record, other]);
   expect(told).toBe(2); // panel and cards redraw
   expect(JSON.stringify(data.get(KEPT))).not.toContain('gone.ipynb');
+  after.moved('a.ipynb', 'b/a.ipynb');
+  after.moved('b', 'c d');
+  after.moved('c', 'nothing'); // no folder of theirs
+  expect(JSON.stringify(data.get(KEPT)).match(/"path":"[^"]*"/g)).toEqual(['"path":"c d/a.ipynb"', '"path":"c d/a.ipynb"']);
   after.clear();
   expect(data.get(KEPT)).toEqual({ pins: [] });
   data.set(KEPT, { pins: 'broken' });

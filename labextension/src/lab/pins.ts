@@ -33,6 +33,16 @@ export class Pins {
     }
   }
 
+  /** A notebook was renamed, or a folder around it. */
+  moved(from: string, to: string): void {
+    for (const pin of this.held.values()) {
+      if (pin.path === from || pin.path.startsWith(`${from}/`)) {
+        pin.path = to + pin.path.slice(from.length);
+      }
+    }
+    this.changed.emit();
+  }
+
   clear(): void {
     this.held.clear();
     this.changed.emit();

@@ -72,6 +72,11 @@ export const plugin: JupyterFrontEndPlugin<void> = {
     const assistants = new Assistants(places, clients, settings, trans, place => void loadAbove(place));
     if (state) {
       void app.restored.then(() => keep(pins, state, path => comparisons.load(path)));
+      app.serviceManager.contents.fileChanged.connect((_, { type, oldValue, newValue }) => {
+        if (type === 'rename' && oldValue?.path && newValue?.path) {
+          pins.moved(oldValue.path, newValue.path);
+        }
+      });
     }
     const { ID } = commands;
     const run = (id: string, args = {}): void => void app.commands.execute(id, args);
