@@ -32,32 +32,29 @@ def remember_places() -> None:
     op._CO_POSITIONS = functools.lru_cache(maxsize=None)(lambda code: tuple(code.co_positions()))
     op.itertools = types.SimpleNamespace(islice=lambda table, index, stop: iter(table[index : index + 1]))
     describe, locate = op._fast_frameinfo, op._get_location_from_frame_info
+    context = imported("cutlass._mlir.ir").Context
     library: dict[int, bool] = {}  # is it the DSL's own?
     known: dict[tuple[int, int], Any] = {}
-    alive: list[Any] = []
     located: dict[int, Any] = {}
-    context = imported("cutlass._mlir.ir").Context
+    alive: list[Any] = []
 
-    def find_user_frame(start: types.FrameType | None) -> types.FrameType | None:
-        frame = start
-        while frame is not None:
-            code = frame.f_code
-            inside = library.get(id(code))
-            if inside is None:
-                alive.append(code)
-                inside = library[id(code)] = op._is_framework_stack_frame(frame)
-            if not inside:
-                return frame
+    def own(frame: types.FrameType) -> bool:
+        alive.append(frame.f_code)
+        return library.setdefault(id(frame.f_code), op._is_framework_stack_frame(frame))
+
+    def caller() -> Any:
+        start = frame = sys._getframe(2)  # below the operation's wrapper
+        while (inside := library.get(id(frame.f_code))) or (inside is None and own(frame)):
+            if frame.f_back is None:
+                frame = start
+                break
             frame = frame.f_back
-        return start
-
-    def fast_frameinfo(frame: types.FrameType) -> Any:
         at = id(frame.f_code), frame.f_lasti
-        found = known.get(at)
-        if found is None:
+        info = known.get(at)
+        if info is None:
             alive.append(frame.f_code)
-            found = known[at] = describe(frame)
-        return found
+            info = known[at] = describe(frame)
+        return info
 
     def location_of(info: Any) -> Any:
         found = located.get(id(info))
@@ -66,7 +63,7 @@ def remember_places() -> None:
             found = located[id(info)] = locate(info)
         return found
 
-    op._find_user_frame, op._fast_frameinfo, op._get_location_from_frame_info = find_user_frame, fast_frameinfo, location_of
+    op._get_caller_frame_info, op._get_location_from_frame_info = caller, location_of
 
 
 def remember_types() -> None:

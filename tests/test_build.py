@@ -400,8 +400,7 @@ def test_what_is_remembered_is_what_the_dsl_finds(monkeypatch: pytest.MonkeyPatc
     for name in (
         "_CO_POSITIONS",
         "itertools",
-        "_find_user_frame",
-        "_fast_frameinfo",
+        "_get_caller_frame_info",
         "_get_location_from_frame_info",
         "_ENABLE_FRAME_FILTERING",
     ):
