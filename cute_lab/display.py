@@ -35,8 +35,17 @@ def bundles(record: Record, views: Iterable[str] | None = None) -> list[dict[str
         texts = {mime: _cut(mime, text) for mime, text in v.render(record).items()}
         used = size(texts)
         part = _payload(record, CAP - used) if not out else {"schema": SCHEMA, "view": v.name, "of": record.key}
-        out.append({MIME: part, **texts})
+        out.append({mime: as_browsers_write(text) for mime, text in {MIME: part, **texts}.items()})
     return out
+
+
+def as_browsers_write(value: Any) -> Any:
+    """JSON with 4140 for 4140.0: JavaScript has one kind of number, and a notebook that a browser saves untouched should not differ."""
+    if isinstance(value, dict):
+        return {key: as_browsers_write(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_browsers_write(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
 def show(record: Record, views: Iterable[str] | None = None, *, replace: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -19,6 +19,13 @@ from cute_lab.options import AUTO, MAGIC, NONE, PARSER, SHAPE, complete, fragmen
 from cute_lab.record import Note
 
 
+class Stopped(KeyboardInterrupt):
+    """A cell that a person has interrupted: said in a sentence, without the stack of what was under way."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Stopped: {self}"]
+
+
 @magics_class
 class CuteMagics(Magics):
     @no_var_expand
@@ -31,6 +38,13 @@ class CuteMagics(Magics):
             return
         if cell is None:
             raise UsageError(f"%%{MAGIC} is a cell magic: its line, then the functions; %{MAGIC} --help lists the options")
+        try:
+            self._run(line, cell, given)
+        except KeyboardInterrupt as stop:
+            raise (stop if isinstance(stop, Stopped) else Stopped("run the cell again for the rest.")) from None
+
+    def _run(self, line: str, cell: str, given: dict[str, Any]) -> None:
+        __tracebackhide__ = True
         from cute_lab import cell as cells
         from cute_lab import display
         from cute_lab.lab import attention
@@ -69,11 +83,21 @@ class CuteMagics(Magics):
             if live:
                 live.refresh()
         if compiled:  # the machine code joins it when it is there; a terminal can't replace and waits
-            record = lab.record(backward="--backward" in given)
+            try:
+                record = lab.record(backward="--backward" in given)
+            except BaseException as error:
+                stopped = isinstance(error, KeyboardInterrupt)
+                if shown:  # nothing is being compiled any more
+                    left = (_uncompiled(lab.targets),) if stopped else ()
+                    display.show(dataclasses.replace(record, notes=(*record.notes[:-1], *left)), names, replace=shown)
+                if stopped:
+                    raise Stopped("the kernel is not compiled. Run the cell again for the machine code.") from None
+                raise
+            finally:
+                if live:
+                    live.awaits(())
+                    live.refresh()  # its cost is known now
             shown = display.show(record, names, replace=shown)
-            if live:
-                live.awaits(())
-                live.refresh()  # its cost is known now
         if "--bench" in given:
             from cute_lab import bench
 
@@ -96,8 +120,15 @@ class CuteMagics(Magics):
 
 
 def _compiling(targets: tuple[str, ...]) -> Note:
-    names = " and ".join(f"`{name}`" for name in targets)
-    return Note("info", f"The kernel is being compiled for {names}: the machine code joins this card when it is there.")
+    return Note("info", f"The kernel is being compiled for {_names(targets)}: the machine code joins this card when it is there.")
+
+
+def _uncompiled(targets: tuple[str, ...]) -> Note:
+    return Note("info", f"Stopped before the kernel was compiled for {_names(targets)}: run the cell again for the machine code.")
+
+
+def _names(targets: tuple[str, ...]) -> str:
+    return " and ".join(f"`{name}`" for name in targets)
 
 
 def _sliders(lab: Any) -> Any:

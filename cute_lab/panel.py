@@ -27,7 +27,7 @@ from cute_lab.controls import LINES, Controls
 from cute_lab.errors import CuteLabError, OptionError
 from cute_lab.lab import Lab
 from cute_lab.latest import Latest, Outdated, brisk
-from cute_lab.record import BlockSummary
+from cute_lab.record import SLIDERS, BlockSummary
 from cute_lab.views._text import Lines, page
 
 Retime = Callable[[Lab], str]  # runs and times again, on the GPU; returns a sentence
@@ -235,15 +235,15 @@ class Panel:
             data = self._still()
         else:
             view = {"version_major": 2, "version_minor": 0, "model_id": self.controls.box.model_id}
-            data = {"application/vnd.jupyter.widget-view+json": view, "text/plain": self.sentence}
+            data = {"application/vnd.jupyter.widget-view+json": view, SLIDERS: {"words": self.sentence}, "text/plain": self.sentence}
         self._displays.append(f"cute-lab-sliders-{id(self):x}-{len(self._displays)}")
         publish_display_data(data=data, transient={"display_id": self._displays[-1]})  # type: ignore[no-untyped-call]
 
     def _still(self) -> dict[str, Any]:
         png = self.png
         if png is None:
-            return dict(page(Lines(tuple(str(self).split("\n")))))
-        return {"image/png": base64.b64encode(png).decode(), "text/plain": str(self)}
+            return {SLIDERS: {"words": self.sentence}, **page(Lines(tuple(str(self).split("\n"))))}
+        return {SLIDERS: {"words": self.sentence}, "image/png": base64.b64encode(png).decode(), "text/plain": str(self)}
 
     @property
     def png(self) -> bytes | None:

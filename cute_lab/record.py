@@ -36,6 +36,7 @@ from cute_lab.measurement import Shape as Shape
 
 SCHEMA = 3
 MIME = "application/vnd.cute-lab.v1+json"
+SLIDERS = "application/vnd.cute-lab.sliders.v1+json"  # what stands where sliders were, {"words": ...}
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 
 

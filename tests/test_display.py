@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 
-from cute_lab.display import CAP, bundles, plain, size
+from cute_lab.display import CAP, as_browsers_write, bundles, plain, size
 from cute_lab.errors import OptionError
 from cute_lab.record import MIME, SCHEMA, BlockSummary, Record, Source, Stages, from_json, load
 from cute_lab.views import views
@@ -40,6 +41,16 @@ def test_the_first_bundle_carries_the_record_and_the_others_refer_to_it(example:
         {"text/markdown"},
     ]
     assert [b[MIME].get("view") for b in bundles(dataclasses.replace(example, blocks=None))] == [None, "source"]
+
+
+def test_numbers_are_as_a_browser_saves_them(example: Record) -> None:
+    round_trip = "JSON.parse(require('fs').readFileSync(0))"
+    text = json.dumps(bundles(example))
+    code = f"process.stdout.write(JSON.stringify({round_trip}))"
+    browser = json.loads(subprocess.run(["node", "-e", code], input=text, capture_output=True, text=True, check=True).stdout)
+    assert json.dumps(browser) == text
+    odd = {"a": (4140.0, -0.0, 0.5, 1e22, 2**60), "b": [True, None, "1.0", {"c": 3.0}]}
+    assert repr(as_browsers_write(odd)) == "{'a': [4140, 0, 0.5, 1e+22, 1152921504606846976], 'b': [True, None, '1.0', {'c': 3}]}"
 
 
 def test_an_unknown_view_is_named(example: Record) -> None:

@@ -150,6 +150,26 @@ def test_a_mistake_is_underlined_mended_and_gone(server: Server, page: Page) -> 
     assert not seen.of_ours
 
 
+def gone(page: Page) -> None:
+    """Sliders outlast a reload, and not their kernel: a line stands for them, in the notebook and in its file opened anew."""
+    sliders, line = page.locator(".widget-slider"), page.locator(".jp-Cute-sliders")
+    expect(sliders.first).to_be_visible(timeout=20_000)
+    expect(line).to_have_count(0)
+    command(page, "docmanager:save")  # the file holds the widget
+    page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    expect(sliders).to_have_count(0, timeout=30_000)
+    expect(line).to_contain_text("now 512; run the cell for live sliders")
+    picture(page, "live-sliders-gone")
+    page.evaluate("window.jupyterapp.shell.currentWidget.context.model.dirty = false")  # leave without saving
+    page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    page.reload()
+    page.wait_for_function("window.jupyterapp?.shell")
+    kernel_is_there(page)
+    expect(line).to_contain_text("now 512; run the cell for live sliders", timeout=20_000)
+    expect(page.get_by_text("Error displaying widget")).to_have_count(0)
+    assert "image/png" not in page.evaluate("JSON.stringify(window.jupyterapp.shell.currentWidget.model.cells.get(2).outputs.get(0).data)")
+
+
 def test_a_notebook_without_runs_is_given_a_variant(server: Server, page: Page) -> None:
     opened(server, page, "empty", "dark")
     command(page, "cute-lab:open-panel")
@@ -219,6 +239,8 @@ def test_a_kernel_without_cute_lab_is_helped_and_pins_outlast_a_reload(server: S
     expect(panel).to_have_attribute("aria-pressed", "true")
     panel.click()
     expect(pin).to_have_attribute("aria-pressed", "false")
+
+    gone(page)
 
     page.evaluate("void window.jupyterapp.commands.execute('cute-lab:check-sharing')")
     dialog = page.locator(".jp-Dialog")

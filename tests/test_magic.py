@@ -201,6 +201,14 @@ def run(*cells: str) -> list[list[Any]]:
     return [cell.outputs for cell in notebook.cells[1:]]
 
 
+INTERRUPTS = """\
+from cute_lab.lab import Lab
+plain = Lab.record
+def record(self, targets=None, backward=False):
+    if targets == ():
+        return plain(self, targets)
+    raise KeyboardInterrupt
+Lab.record = record"""
 BRANCH = "def score_mod(score, b, h, q_idx, kv_idx):\n    if q_idx > 3:\n        return score\n    return -score"
 KERNEL_CELLS = {
     "good": f"%%cute_attention --H 2 --Sq 512 --target none --views summary,mask\n{CELL}",
@@ -212,6 +220,9 @@ KERNEL_CELLS = {
     "help": "%cute_attention --help",
     "source": "import inspect; print(inspect.getsource(lab.mask_mod), lab.mask_mod.__code__.co_firstlineno)",
     "leak": "print('window' in globals(), 'mask_mod' in globals())",
+    "interrupts": INTERRUPTS,
+    "stopped": f"%%cute_attention --H 2 --Sq 512 --target sm_90a --views summary\n{CELL}",
+    "goes_on": "Lab.record = plain",
     "trace": "from cute_lab import lab as module\nmodule.attention = lambda *a, **k: 1 // 0",
     "bug": f"%%cute_attention\n{CELL}",
 }
@@ -265,6 +276,14 @@ def test_help_source_and_scope(kernel: dict[str, list[Any]]) -> None:
     assert text_of(kernel["source"][0]).startswith("def mask_mod(b, h, q_idx, kv_idx):\n    return")
     assert text_of(kernel["source"][0]).split()[-1] == "4"
     assert text_of(kernel["leak"][0]) == "False False\n"
+
+
+def test_an_interrupted_compile_is_said_in_the_card_and_in_a_sentence(kernel: dict[str, list[Any]]) -> None:
+    card, error = kernel["stopped"]
+    record = from_json(json.loads(json.dumps(card.data[MIME])))
+    assert all(check.ok for check in record.checks)  # what was there stays
+    assert [note.text.split(":")[0] for note in record.notes] == ["Stopped before the kernel was compiled for `sm_90a`"]
+    assert (error.ename, text_of(error)) == ("Stopped", "Stopped: the kernel is not compiled. Run the cell again for the machine code.")
 
 
 def test_a_bug_of_ours_shows_its_whole_stack(kernel: dict[str, list[Any]]) -> None:

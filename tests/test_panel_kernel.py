@@ -16,7 +16,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 from cute_lab.__main__ import execute
-from cute_lab.record import MIME
+from cute_lab.record import MIME, SLIDERS
 
 ROOT = Path(__file__).parent.parent
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -49,21 +49,23 @@ def outputs() -> list[list[Any]]:
 
 def test_the_panel_is_an_output_of_its_own_above_the_card(outputs: list[list[Any]]) -> None:
     panel, card = outputs[5]
-    assert set(panel.data) == {VIEW, "text/plain"}
+    assert set(panel.data) == {VIEW, SLIDERS, "text/plain"}
+    assert panel.data[SLIDERS] == {"words": SENTENCE.format(256)}
     assert panel.data["text/plain"] == SENTENCE.format(256)
     assert set(card.data) == {MIME, "text/markdown", "text/plain"}
 
 
 def test_a_closed_panel_leaves_its_last_picture_in_each_place(outputs: list[list[Any]]) -> None:
     for panel in (outputs[0][0], outputs[3][0]):
-        assert set(panel.data) == {"image/png", "text/plain"}
+        assert set(panel.data) == {SLIDERS, "image/png", "text/plain"}
+        assert panel.data[SLIDERS] == {"words": SENTENCE.format(128)}
         assert base64.b64decode(panel.data["image/png"]).startswith(b"\x89PNG")
         assert panel.data["text/plain"].splitlines()[0] == SENTENCE.format(128)
         assert "✔ The generated CuTeDSL equals your function" in panel.data["text/plain"]
     assert outputs[0][1].data[MIME]
     assert outputs[4] == []
     (scored, _) = outputs[6]
-    assert set(scored.data) == {"text/markdown", "text/plain"}  # nothing to draw without a mask
+    assert set(scored.data) == {SLIDERS, "text/markdown", "text/plain"}  # nothing to draw without a mask
 
 
 def test_python_moves_it(outputs: list[list[Any]]) -> None:

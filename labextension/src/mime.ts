@@ -2,15 +2,16 @@
 
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 
-import { MIME } from './core/record';
+import { MIME, SLIDERS } from './core/record';
 import { CuteRenderer } from './renderer';
+import { SlidersLine } from './sliders';
 
 /** `safe`: nothing of the data is ever markup or code. Rank 0 comes before a picture and Markdown, which the same outputs have. */
 export const rendererFactory: IRenderMime.IRendererFactory = {
   safe: true,
-  mimeTypes: [MIME],
+  mimeTypes: [MIME, SLIDERS],
   defaultRank: 0,
-  createRenderer: () => new CuteRenderer()
+  createRenderer: ({ mimeType }) => (mimeType === SLIDERS ? new SlidersLine() : new CuteRenderer())
 };
 
 const FILE_TYPE = 'cute-lab-record';

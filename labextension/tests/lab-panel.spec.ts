@@ -8,6 +8,7 @@ import type { CuteRecord } from '../src/core/record';
 import { hoverOf } from '../src/lab/assistant';
 import { age, chips } from '../src/lab/chips';
 import gallery from '../src/lab/gallery.json';
+import { quiet } from '../src/lab/gone';
 import { hoverCard } from '../src/lab/hover';
 import { withBench, withTarget } from '../src/lab/magicoptions';
 import { drawDevice } from '../src/lab/panel_device';
@@ -17,7 +18,7 @@ import { KEPT, keep, Pins } from '../src/lab/pins';
 import { ofJson } from '../src/lab/records';
 import { lacksGpu, shortWords } from '../src/lab/situation';
 import { check } from '../src/lab/static';
-import { MIME } from '../src/core/record';
+import { MIME, SLIDERS } from '../src/core/record';
 
 function example(): CuteRecord {
   const found = parse(JSON.parse(readFileSync(resolve(__dirname, '../../tests/records/example.cute.json'), 'utf8')));
@@ -116,6 +117,21 @@ test('pins outlast a reload: what is stored names runs, and finds them in their 
   data.set(KEPT, { pins: 'broken' });
   await keep(after, store, load);
   expect(after.records).toEqual([]);
+});
+
+test('sliders without a kernel make way for their line; all other outputs stay', () => {
+  const [WIDGET, words] = ['application/vnd.jupyter.widget-view+json', { words: 'window = 512' }];
+  const list = (...all: object[]): object => ({
+    length: all.length,
+    get: (i: number) => ({ data: all[i], toJSON: () => ({ output_type: 'display_data', metadata: { a: 1 }, data: all[i] }) }),
+    set: (i: number, output: { data: object }) => ((all[i] = output.data), expect(output).toMatchObject({ output_type: 'display_data', metadata: { a: 1 } })),
+    all
+  });
+  const own = (id: string): object => ({ [WIDGET]: { model_id: id }, [SLIDERS]: words });
+  const foreign = { [WIDGET]: { model_id: 'x' }, 'text/plain': 'IntSlider()' };
+  const outputs = list(own('old'), own('live'), foreign, { [SLIDERS]: words });
+  quiet({ cells: [{ type: 'markdown' }, { type: 'code', outputs }] } as never, id => id === 'live');
+  expect((outputs as { all: object[] }).all).toEqual([{ [SLIDERS]: words }, own('live'), foreign, { [SLIDERS]: words }]);
 });
 
 test('hover from the last run: the lines that a line became, and its cost', () => {

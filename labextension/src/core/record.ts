@@ -6,6 +6,8 @@ import { boolean, float, integer, list, natural, object, oneOf, optional, own, p
 export type { BlockSummary, CellCode } from './blocks';
 
 export const MIME = 'application/vnd.cute-lab.v1+json';
+/** What stands where sliders were: the outputs of a panel have it beside the widget, or beside its last picture. */
+export const SLIDERS = 'application/vnd.cute-lab.sliders.v1+json';
 export const SCHEMA = 3;
 
 const shape = object({ B: natural(), H: natural(), Hkv: natural(), Sq: natural(2 ** 40), Skv: natural(2 ** 40), D: natural(), dtype: string });

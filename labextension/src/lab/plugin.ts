@@ -20,6 +20,7 @@ import * as commands from './commands';
 import { Comparisons } from './compare';
 import { CuteCompleter } from './completer';
 import * as editor from './editor';
+import * as gone from './gone';
 import { LAUNCHER_ICON } from './icon';
 import { loadAbove } from './loading';
 import { CutePanel } from './panel';
@@ -78,6 +79,7 @@ export const plugin: JupyterFrontEndPlugin<void> = {
         }
       });
     }
+    gone.watch(tracker);
     const { ID } = commands;
     const run = (id: string, args = {}): void => void app.commands.execute(id, args);
 
