@@ -17,7 +17,7 @@ demo: $(STAMP)  ## the first notebook, run on this machine; no GPU needed
 	$(BIN)/python -m cute_lab demo
 
 lab: $(STAMP) $(FRONT)  ## JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(ROOT) notebooks/01_first_variant.ipynb
+	$(BIN)/jupyter lab $(ROOT) --ServerApp.root_dir=notebooks --LabApp.default_url=/lab/tree/01_first_variant.ipynb
 
 front: $(FRONT)  ## the JupyterLab extension, the widget's module and the exported page's script
 

@@ -258,9 +258,9 @@ def asides(lab: Lab) -> list[tuple[int, str]]:
     for target, artifact in known(lab):
         if artifact.spill_loads or artifact.spill_stores:
             found.setdefault(1, {})[f"the kernel spills on {target}"] = None  # FlashAttention-4's own too: no line is to blame
-        if (note := heavy.aside(artifact.line_cost, target)) is not None:
-            found.setdefault(note[0], {})[note[1]] = None
-    return [(line, ", ".join(words)) for line, words in sorted(found.items())]
+        for line, words in heavy.asides(artifact.line_cost, target):
+            found.setdefault(line, {})[words] = None
+    return [(line, ", ".join(said)) for line, said in sorted(found.items())]
 
 
 def known(lab: Lab) -> Iterator[tuple[str, build.Artifact]]:

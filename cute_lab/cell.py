@@ -246,7 +246,7 @@ def _failed(error: Exception, filename: str, scope: Mapping[str, Any]) -> CellEr
         close = difflib.get_close_matches(error.name, known, n=1, cutoff=0.6)
         guess = f" (did you mean '{close[0]}'?)" if close else ""
         return UndefinedName(loc=loc, name=error.name, function=function, guess=guess)
-    message = str(error).split("\n")[0] or "no message"
+    message = usercode.words_of(error) or "no message"
     failed = UserCodeError(message, loc=loc, error=type(error).__name__, function=function)
     failed.reason = AT_TOP_LEVEL
     return failed

@@ -214,7 +214,7 @@ def from_exception(error: Exception, mod: Mod, t: Tracer) -> CuteLabError:
         and isinstance(error, (TypeError, RuntimeError, ValueError))
     ):
         return leaves_torch(t, loc)
-    return UserCodeError(str(error).split("\n")[0], loc=loc, error=type(error).__name__, function=function)
+    return UserCodeError(usercode.words_of(error), loc=loc, error=type(error).__name__, function=function)
 
 
 def _is_ours(error: Exception) -> bool:

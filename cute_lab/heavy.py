@@ -46,11 +46,8 @@ def summary(costs: Iterable[Cost]) -> str:
     return "" if not lines else alone(lines[0], share) if len(lines) == 1 else together(lines, share)
 
 
-def aside(costs: Iterable[Cost], target: str) -> tuple[int, str] | None:
-    """A line, and the note at its end; nothing where the mod has only one line that costs."""
+def asides(costs: Iterable[Cost], target: str) -> list[tuple[int, str]]:
+    """The notes at the ends of the dearest lines; none where the mod has only one line that costs."""
     costs = list(costs)
-    lines, share = heaviest(costs)
-    if not lines or len({cost.line for cost in costs}) < 2:
-        return None
-    words = f"{percent(round(share, 2))} of the mod" if len(lines) == 1 else together(lines, share)
-    return lines[0], f"{words} on {target}"
+    own = {cost.line: cost.share for cost in costs}
+    return [(line, f"{percent(round(own[line], 2))} of the cost on {target}") for line in heaviest(costs)[0]] if len(own) > 1 else []

@@ -19,6 +19,7 @@ from cute_lab.errors import (
     SideEffect,
     TensorToNumber,
     UndefinedName,
+    UserCodeError,
     WritesTensor,
     WrongArity,
     WrongResultType,
@@ -206,6 +207,15 @@ def _name(error: CuteLabError, cell: CellText, tree: ast.Module) -> Iterator[Fix
         yield Fix(f"Write {guess[1]}", (replace(cell.span(error.loc), guess[1]),))
 
 
+def _attribute(error: CuteLabError, cell: CellText, tree: ast.Module) -> Iterator[Fix]:
+    """`torch.tahn`: what exists and reads like it."""
+    found = re.search(r"has no attribute '(\w+)' \(did you mean '(\w+)'", str(error.fields["message"]))
+    at = [n for n in ast.walk(tree) if found and isinstance(n, ast.Attribute) and n.attr == found[1]]
+    at = [n for n in at if error.loc is not None and n.lineno <= error.loc.line <= (n.end_lineno or n.lineno)]
+    if found and at:
+        yield _change(f"Write {found[2]}", cell, at[0], f"{cell.segment(at[0].value)}.{found[2]}")
+
+
 def _result(error: CuteLabError, cell: CellText, tree: ast.Module) -> Iterator[Fix]:
     at = _at(error, cell, ast.Return)
     function = _at(error, cell, ast.FunctionDef)
@@ -253,6 +263,7 @@ FIXES: dict[type[CuteLabError], Callable[[CuteLabError, CellText, ast.Module], I
     LeavesTorch: _library,
     WritesTensor: _write,
     UndefinedName: _name,
+    UserCodeError: _attribute,
     WrongResultType: _result,
     ReturnsNone: _none,
     WrongArity: _arity,

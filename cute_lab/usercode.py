@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import functools
 import linecache
 import sys
@@ -14,6 +15,17 @@ from typing import Any, TypeVar
 from cute_lab.errors import Loc
 
 T = TypeVar("T")
+
+
+def words_of(error: BaseException) -> str:
+    """The first line of its message; with a guess where an attribute does not exist, as Python adds only to what it prints itself."""
+    words = str(error).split("\n")[0]
+    if isinstance(error, AttributeError) and error.name and error.obj is not None:
+        known = [name for name in dir(error.obj) if not name.startswith("_")]
+        swapped = [name for name in known if sorted(name) == sorted(error.name)]  # tahn: rather tanh than tan
+        close = swapped or difflib.get_close_matches(error.name, known, n=1, cutoff=0.6)
+        words += f" (did you mean '{close[0]}'?)" if close else ""
+    return words
 
 
 def parse(text: str, file: str = "<unknown>") -> ast.Module:

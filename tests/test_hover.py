@@ -32,7 +32,7 @@ def test_asides_stand_at_their_lines() -> None:
 def test_the_dearest_lines_are_told_and_a_tie_as_a_tie(case: Any) -> None:
     costs = [LineCost(line, 1, share, {}) for line, share in case["costs"]]
     assert heavy.summary(costs) == case["summary"]
-    assert heavy.aside(costs, "sm_90a") == (tuple(case["aside"]) if case["aside"] else None)
+    assert heavy.asides(costs, "sm_90a") == [tuple(aside) for aside in case["asides"]]
 
 
 @pytest.mark.cross

@@ -167,7 +167,7 @@ def read(path: Path) -> Any:
 
 
 def test_there_are_notebooks() -> None:
-    assert [path.stem for path in NOTEBOOKS] == sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
+    assert [path.stem for path in NOTEBOOKS] == sorted(path.stem for path in (ROOT / "tools" / "notebooks").glob("*.md"))
     assert len(NOTEBOOKS) >= 2
 
 

@@ -41,6 +41,8 @@ MENDS = [
     Mend(f"{MASK}    return not (q_idx < kv_idx)\n", "return ~(q_idx < kv_idx)"),
     Mend(f"{MASK}    return 0 <= q_idx - kv_idx < 16\n", "(0 <= q_idx - kv_idx) & (q_idx - kv_idx < 16)"),
     Mend(f"{MASK}    return kv_idx in (1, 2, 3)\n", "torch.isin(kv_idx, torch.tensor(list((1, 2, 3))))"),
+    Mend(f"{SCORE}    return torch.tahn(score)\n", "return torch.tanh(score)"),
+    Mend(f"{SCORE}    x = 2 * torch.sigmod(\n        score.tanhh()\n    )\n    return x\n", "torch.sigmoid(\n        score.tanh()"),
     Mend(f"{SCORE}    return score - max(q_idx - kv_idx, 4)\n", "(q_idx - kv_idx).clamp(min=4)"),
     Mend(f"{SCORE}    assert q_idx >= 0\n    return score\n", "kv_idx):\n    return score"),
     Mend(f"{MASK}    return q_idx - kv_idx < width[h].item()\n", "< width[h]\n", {"width": torch.arange(8)}),

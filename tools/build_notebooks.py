@@ -1,4 +1,4 @@
-"""notebooks/*.md -> notebooks/*.ipynb, executed. Edit the .md files: prose is prose, a ```python fence is a code cell.
+"""tools/notebooks/*.md -> notebooks/*.ipynb, executed. Edit the .md files: prose is prose, a ```python fence is a code cell.
 
     python tools/build_notebooks.py [NAME ...] [--no-run]
 
@@ -18,7 +18,7 @@ import nbformat
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-FOLDER = ROOT / "notebooks"
+FOLDER, TEXTS = ROOT / "notebooks", ROOT / "tools" / "notebooks"
 FENCE = re.compile(r"^```python *([\w\- ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -39,7 +39,7 @@ def cells(text: str) -> list[tuple[str, str, list[str]]]:
 
 def unexecuted(name: str) -> Any:
     notebook = nbformat.v4.new_notebook(metadata=METADATA)
-    for i, (kind, source, tags) in enumerate(cells((FOLDER / f"{name}.md").read_text(encoding="utf-8"))):
+    for i, (kind, source, tags) in enumerate(cells((TEXTS / f"{name}.md").read_text(encoding="utf-8"))):
         make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
         notebook.cells.append(make(source, id=f"{name[:2]}-{i:02}", metadata={"tags": tags} if tags else {}))
     return notebook
@@ -59,7 +59,7 @@ def build(name: str, run: bool = True) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="build the notebooks from their texts")
-    parser.add_argument("names", nargs="*", default=sorted(path.stem for path in FOLDER.glob("*.md")))
+    parser.add_argument("names", nargs="*", default=sorted(path.stem for path in TEXTS.glob("*.md")))
     parser.add_argument("--no-run", action="store_true", help="without outputs")
     given = parser.parse_args()
     for name in given.names:

@@ -126,8 +126,8 @@ describe('a kernel that has not loaded cute_lab', () => {
   });
 
   it('is said of both magics', () => {
-    expect(unloaded('%%cute_gemm\n', t, null)).toMatchObject({ line: 1, column: 0, end_column: 11, acts: [] });
-    expect(unloaded('x = 1', t, null)).toBeNull();
+    expect(unloaded('%%cute_gemm\n', t, null, false)).toMatchObject({ line: 1, column: 0, end_column: 11, acts: [] });
+    expect(unloaded('x = 1', t, null, false)).toBeNull();
   });
 
   it('is mended by the cell above that loads it, which is made where there is none', async () => {

@@ -3,7 +3,7 @@
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { CodeEditor } from '@jupyterlab/codeeditor';
 
-import { heavyAside } from '../card/words/heavy';
+import { heavyAsides } from '../card/words/heavy';
 import type { Translate } from '../core/i18n';
 import type { CuteRecord } from '../core/record';
 import type { Clients, KernelClient } from './client';
@@ -16,6 +16,7 @@ import type { Completion, Finding, Hover } from './protocol';
 import { ofCell } from './records';
 import type { Settings } from './settings';
 import { check } from './static';
+import { loaderAbove } from './loading';
 import { unloaded } from './unloaded';
 
 export interface Known {
@@ -101,7 +102,7 @@ export class Assistant {
     const { place, trans } = this;
     const known = this.atOnce(text);
     const load = this.all.load;
-    const found = unloaded(text, trans, place && load ? () => load(place) : null);
+    const found = unloaded(text, trans, place && load ? () => load(place) : null, place !== null && loaderAbove(place) !== undefined);
     return found ? { ...known, findings: [found, ...known.findings] } : known;
   }
 
@@ -158,8 +159,7 @@ export class Assistant {
 export function costNotes(record: CuteRecord | null, trans: Translate): { line: number; text: string }[] {
   const notes = new Map<number, string[]>();
   for (const report of record?.targets ?? []) {
-    const note = report.direction === 'forward' ? heavyAside(trans, report.line_cost, report.target) : null;
-    if (note) {
+    for (const note of report.direction === 'forward' ? heavyAsides(trans, report.line_cost, report.target) : []) {
       notes.set(note.line, [...(notes.get(note.line) ?? []), note.text]);
     }
   }

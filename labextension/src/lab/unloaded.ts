@@ -5,8 +5,8 @@ import type { Mistake } from './editor_words';
 import { LOAD } from './magicoptions';
 import { magicOf } from './options';
 
-/** `load`: what mends it, if a click can. */
-export function unloaded(text: string, trans: Translate, load: (() => void) | null): Mistake | null {
+/** `load`: what mends it, if a click can. `above`: a cell above loads it, so a notebook that is only read has no mistake. */
+export function unloaded(text: string, trans: Translate, load: (() => void) | null, above: boolean): Mistake | null {
   const magic = magicOf(text);
   if (magic === null) {
     return null;
@@ -14,6 +14,6 @@ export function unloaded(text: string, trans: Translate, load: (() => void) | nu
   const message = trans.__('this kernel has not loaded cute_lab: run %1 first', LOAD);
   const why = trans.__('Until then IPython does not know %1.', `%%${magic}`);
   const place = { line: 1, column: 0, end_line: 1, end_column: magic.length + 2 };
-  const acts = load ? [{ title: trans.__('Run %1 in a cell above', LOAD), run: load }] : [];
-  return { ...place, severity: 'error', message: `${message}\n${why}`, hint: '', fixes: [], source: 'static', acts };
+  const acts = load ? [{ title: above ? trans.__('Run the cell above that loads it') : trans.__('Run %1 in a cell above', LOAD), run: load }] : [];
+  return { ...place, severity: above ? 'info' : 'error', message: `${message}\n${why}`, hint: '', fixes: [], source: 'static', acts };
 }

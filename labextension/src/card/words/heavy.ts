@@ -30,13 +30,9 @@ export function heavySummary(t: Translate, costs: readonly Cost[]): string {
   return first === undefined ? '' : lines.length === 1 ? t.__('line %1 costs %2 of the mod', first, percent(rounded(share, 2))) : together(t, lines, share);
 }
 
-/** A line, and the note at its end; nothing where the mod has only one line that costs. */
-export function heavyAside(t: Translate, costs: readonly Cost[], target: string): { line: number; text: string } | null {
-  const { lines, share } = heaviest(costs);
-  const [first] = lines;
-  if (first === undefined || new Set(costs.map(cost => cost.line)).size < 2) {
-    return null;
-  }
-  const words = lines.length === 1 ? t.__('%1 of the mod', percent(rounded(share, 2))) : together(t, lines, share);
-  return { line: first, text: t.__('%1 on %2', words, target) };
+/** The notes at the ends of the dearest lines; none where the mod has only one line that costs. */
+export function heavyAsides(t: Translate, costs: readonly Cost[], target: string): { line: number; text: string }[] {
+  const own = new Map(costs.map(cost => [cost.line, cost.share]));
+  const { lines } = own.size > 1 ? heaviest(costs) : { lines: [] };
+  return lines.map(line => ({ line, text: t.__('%1 of the cost on %2', percent(rounded(own.get(line) ?? 0, 2)), target) }));
 }
