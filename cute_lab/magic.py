@@ -120,11 +120,11 @@ class CuteMagics(Magics):
 
 
 def _compiling(targets: tuple[str, ...]) -> Note:
-    return Note("info", f"The kernel is being compiled for {_names(targets)}: the machine code joins this card when it is there.")
+    return Note("info", f"⚙ The kernel is being compiled for {_names(targets)}: the machine code joins this card when it is there.")
 
 
 def _uncompiled(targets: tuple[str, ...]) -> Note:
-    return Note("info", f"Stopped before the kernel was compiled for {_names(targets)}: run the cell again for the machine code.")
+    return Note("info", f"⚙ Stopped before the kernel was compiled for {_names(targets)}: run the cell again for the machine code.")
 
 
 def _names(targets: tuple[str, ...]) -> str:

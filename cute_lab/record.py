@@ -91,7 +91,7 @@ class Param:
 @dataclass(frozen=True)
 class Note:
     level: Literal["info", "warning"]
-    text: str  # one sentence, `code` in backticks
+    text: str  # one sentence, `code` in backticks; one that begins with ⚙ stands for machine code that is not there yet
     line: int | None = None
     fix: str = ""  # what to write instead: code, or a sentence with `code` in backticks
 

@@ -282,7 +282,7 @@ def test_an_interrupted_compile_is_said_in_the_card_and_in_a_sentence(kernel: di
     card, error = kernel["stopped"]
     record = from_json(json.loads(json.dumps(card.data[MIME])))
     assert all(check.ok for check in record.checks)  # what was there stays
-    assert [note.text.split(":")[0] for note in record.notes] == ["Stopped before the kernel was compiled for `sm_90a`"]
+    assert [note.text.split(":")[0] for note in record.notes] == ["⚙ Stopped before the kernel was compiled for `sm_90a`"]
     assert (error.ename, text_of(error)) == ("Stopped", "Stopped: the kernel is not compiled. Run the cell again for the machine code.")
 
 

@@ -155,6 +155,15 @@ def test_what_is_missing_says_what_to_run(example: Record, name: str, change: di
     assert said in bundle["text/markdown"]
 
 
+def test_machine_code_that_is_awaited_is_said_once_and_nobody_is_told_to_compile(example: Record) -> None:
+    text = "⚙ The kernel is being compiled for `sm_90a`."
+    awaits = dataclasses.replace(example, targets=(), notes=(Note("info", "A note."), Note("info", text)))
+    lines = view("summary").render(awaits)["text/plain"].splitlines()
+    assert [line for line in lines if "⚙" in line] == [text]
+    assert "💡 A note." in lines
+    assert not any(".compile(" in line for line in lines)
+
+
 HOSTILE = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",

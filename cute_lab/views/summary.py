@@ -15,9 +15,10 @@ from cute_lab.views._words import architecture, no_blocks, note_words, place, re
 
 
 def render(record: Record) -> Bundle:
-    lines = [*check_lines(record.checks, record.name), _mask(record), *_targets(record.targets, record.name), *_speeds(record)]
+    lines = [*check_lines(record.checks, record.name), _mask(record), *_targets(record), *_speeds(record)]
     compiled = [target for target in record.targets if target.status == "compiled"]
-    notes = [*record.notes, *(note for target in compiled for note in target.advice)]
+    notes = [note for note in record.notes if not note.text.startswith("⚙")]
+    notes += [note for target in compiled for note in target.advice]
     lines += [_note(note) for note in notes]
     blocks: list[Block] = [Head(f"`{record.name}` · {shape_words(record.shape)}{param_words(record)}"), Lines(tuple(lines))]
     notes += [note for target in record.targets if target.status != "compiled" for note in target.advice]
@@ -77,9 +78,10 @@ def mask_words(blocks: BlockSummary, shape: Shape) -> str:
     )
 
 
-def _targets(targets: tuple[TargetReport, ...], name: str) -> list[str]:
+def _targets(record: Record) -> list[str]:
+    targets = record.targets
     if not targets:
-        return [f"⚙ {said_missing('targets', name)}"]
+        return [n.text for n in record.notes if n.text.startswith("⚙")] or [f"⚙ {said_missing('targets', record.name)}"]
     lines = []
     for direction in ("forward", "backward"):
         told = [_machine(t) for t in targets if t.status == "compiled" and t.direction == direction]

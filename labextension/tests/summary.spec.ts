@@ -110,3 +110,13 @@ describe('a fix', () => {
     expect(note('a\nb')).toBe('T. Write as below.');
   });
 });
+
+it('machine code that is awaited is said once, and nobody is told to compile', () => {
+  const [one] = ALL;
+  const note = (text: string): CuteRecord['notes'][number] => ({ level: 'info', text, line: null, fix: '' });
+  const record = { ...(one as { record: CuteRecord }).record, targets: [], notes: [note('⚙ It is being compiled.'), note('A note.')] };
+  const said = summary(t, record);
+  expect(said.filter(line => line.mark === '⚙').map(line => line.text)).toEqual(['It is being compiled.']);
+  expect(said.map(line => line.text).join()).not.toContain('.compile(');
+  expect(said.at(-1)?.text).toBe('A note.');
+});

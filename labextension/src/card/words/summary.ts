@@ -21,11 +21,11 @@ export interface Said {
 
 export function summary(t: Translate, record: CuteRecord): Said[] {
   const compiled = record.targets.filter(target => target.status === 'compiled');
-  const notes = [...record.notes, ...compiled.flatMap(target => target.advice)];
+  const notes = [...record.notes.filter(note => !awaited(note)), ...compiled.flatMap(target => target.advice)];
   return [
     ...checkLines(t, record.checks, record.name),
     mask(t, record),
-    ...targets(t, record.targets, record.name),
+    ...targets(t, record),
     ...speeds(t, record.bench),
     ...notes.map(note => noted(t, note))
   ];
@@ -94,9 +94,13 @@ export function maskWords(t: Translate, blocks: BlockSummary, shape: Shape): str
   );
 }
 
-function targets(t: Translate, all: readonly TargetReport[], name: string): Said[] {
+/** It stands for machine code that is not there yet. */
+const awaited = (note: Note): boolean => note.text.startsWith('⚙');
+
+function targets(t: Translate, { targets: all, notes, name }: CuteRecord): Said[] {
   if (!all.length) {
-    return [{ mark: '⚙', text: missing(t, 'targets', name), tab: 'machine' }];
+    const said = notes.filter(awaited).map(note => note.text.slice(1).trim());
+    return (said.length ? said : [missing(t, 'targets', name)]).map(text => ({ mark: '⚙', text, tab: 'machine' }));
   }
   const found: Said[] = [];
   for (const direction of ['forward', 'backward'] as const) {
