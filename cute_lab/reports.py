@@ -76,7 +76,9 @@ def report(found: build.Artifact | CuteLabError, target: str, direction: Directi
     if isinstance(found, CuteLabError):
         detail = f" {found.reason}" if found.reason else ""
         status: Literal["refused", "failed"] = "failed" if isinstance(found, (CompilerTimeout, CompilerCrashed)) else "refused"
-        return TargetReport(target, direction, status, f"{found.summary}.{detail}")  # the reason holds the fix
+        return TargetReport(
+            target, direction, status, f"{found.fields['message'] or found.summary}.{detail}"
+        )  # the reason holds the fix; the view names the target
     costs = tuple(LineCost(c.line, c.instructions, c.share, dict(c.pipes)) for c in found.line_cost)
     return TargetReport(
         target=target,

@@ -152,7 +152,7 @@ def tile_rule(target: Target, D: int, Sq: int, Dv: int | None = None, direction:
             return rule.rows(Sq * (group if direction == "forward" and packs_heads(rule, Sq, group) else 1))
     ranges = "; ".join(f"D {r.D[0]}-{r.D[1]} with Dv {r.Dv[0]}-{r.Dv[1]}" for r in target.rules(direction))
     raise GeometryError(
-        f"no kernel for head dims {wanted} on {target.name}, {direction}",
+        f"no kernel for D = {D}{'' if wanted[1] == D else f' with Dv = {Dv}'} on {target.name}, {direction}",
         detail=f"in steps of 8: {ranges}",
         example="D=128",
     )

@@ -288,7 +288,7 @@ def test_pins_keep_labs_and_stop_keeps_what_is_shown(panel: Callable[..., Panel]
 
     shown = panel(lab_of(WINDOW), retime=retime, interrupt=lambda: stopped.append(True) or going.set())  # type: ignore[func-returns-value]
     buttons = {widget.description: widget for widget in shown.controls.widgets if type(widget).__name__ == "Button"}
-    assert list(buttons) == ["Run", "Stop", "Compile", "Pin"]
+    assert list(buttons) == ["Run", "Stop", "Compile", "Pin values"]
     shown.set(window=128)
     assert began.wait(60)
     buttons["Stop"].click()
@@ -298,7 +298,7 @@ def test_pins_keep_labs_and_stop_keeps_what_is_shown(panel: Callable[..., Panel]
     buttons["Run"].click()
     shown.settled()
     assert shown.text["time"] == "⏱ 128 takes 1.5 ms"
-    buttons["Pin"].click()
+    buttons["Pin values"].click()
     shown.set(window=256)
     shown.settled()
     assert [lab.params["window"] for lab in shown.pinned] == [128]

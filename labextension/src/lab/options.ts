@@ -32,7 +32,7 @@ export const OPTIONS: readonly Option[] = [
 ];
 
 /** What stands beside a value; the option's own words where there are none. */
-const FAMILIES: Readonly<Record<string, string>> = { sm_90a: 'Hopper', sm_100a: 'Blackwell', sm_103a: 'Blackwell Ultra', sm_120a: 'Blackwell RTX' };
+const FAMILIES: Readonly<Record<string, string>> = { sm_90a: 'Hopper', sm_100a: 'Blackwell', sm_103a: 'Blackwell Ultra', sm_120a: 'Blackwell RTX', auto: 'Hopper and Blackwell', none: 'nothing is compiled' };
 
 const SYNONYMS: Readonly<Record<string, string>> = {
   batch: '--B', heads: '--H', head: '--H', num_heads: '--H', nheads: '--H', kv_heads: '--Hkv', kvheads: '--Hkv',
