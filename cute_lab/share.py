@@ -8,7 +8,9 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shlex
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,6 @@ from cute_lab import notebook as files
 from cute_lab import private as privacy
 from cute_lab import viewers
 from cute_lab.errors import CuteLabError, OptionError
-from cute_lab.notebook import Place
 from cute_lab.quantities import count, number
 from cute_lab.record import MIME, from_json
 from cute_lab.viewers import PLAIN, STILL, WIDGET
@@ -28,11 +29,12 @@ OUTPUT_CAP = 256_000
 CONTROLS = "interactive controls: run this cell again with a kernel"
 WIDGET_REPR = re.compile(r"\s*\w+\(.*\)\s*", re.DOTALL)  # `VBox(children=(IntSlider(...` says nothing to a reader
 SUFFIX = ".shared.ipynb"
+OUT = re.compile(r"%%cute_.*?\s--out[ =](\w+)")
 
 
 @dataclass(frozen=True)
 class Output:
-    place: str  # "cell 4 [03-07] output 1"
+    place: str  # "[2] alibi, output 1"
     size: int  # bytes, as JSON
     forms: tuple[str, ...]  # its MIME types
     shown: tuple[str, ...]  # what each of viewers.VIEWERS shows
@@ -78,20 +80,33 @@ class ShareReport:
         return viewers.table([(output.place, output.shown) for output in self.outputs])
 
     def to_json(self) -> dict[str, Any]:
-        """For a front end, which draws the sections itself."""
+        """For a front end, which draws the sections itself. `copy` is the file that has the changes, or would have them."""
         sections = [{"title": title, "lines": list(lines)} for title, lines in self.sections]
-        return {"ok": self.ok, "verdict": self.verdict, "sections": sections, "seen": self.seen if self.outputs else ""}
+        copy = self.written or (copy_of(self.source) if self.changes else None)
+        said = {"ok": self.ok, "verdict": self.verdict, "sections": sections, "seen": self.seen if self.outputs else ""}
+        return {**said, "copy": copy.name if copy else "", "written": self.written is not None}
 
     @property
     def verdict(self) -> str:
         if self.problems:
             return f"{count(len(self.problems), 'problem')} left: see above."
         if not self.ok:
-            return "Not fit to be shared as it is; python -m cute_lab share makes these changes."
+            name = shlex.quote(self.source.name)
+            return f"Not fit to be shared as it is; python -m cute_lab share {name} makes these changes in {copy_of(self.source).name}."
         return "Fit to be shared."
 
     def __repr__(self) -> str:
         return f"<ShareReport\n{self}>"
+
+
+def copy_of(path: Path) -> Path:
+    """Where the shared notebook is written, if no other place is named."""
+    return path.with_name(path.name.removesuffix(".ipynb") + SUFFIX)
+
+
+def made(notebook: str, private: str) -> str:
+    """For a front end's button: writes what the command line writes; the report as JSON."""
+    return json.dumps(share(notebook, private=private).to_json())
 
 
 def share(
@@ -111,7 +126,7 @@ def share(
     path = Path(path)
     if in_place and out is not None:
         raise OptionError("--in-place and --out are two places", example="python -m cute_lab share NOTEBOOK.ipynb --in-place")
-    target = path if in_place else Path(out) if out is not None else path.with_name(path.name.removesuffix(".ipynb") + SUFFIX)
+    target = path if in_place else Path(out) if out is not None else copy_of(path)
     before = files.read(path)
     saved = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(path.stat().st_mtime))
     names = () if keep_environment else privacy.listed(private)
@@ -133,6 +148,22 @@ def share(
 
 def _size(notebook: Any) -> int:
     return len(files.text_of(notebook).encode())
+
+
+def _places(cells: list[Any]) -> list[str]:
+    """Each cell as a person finds it: by its prompt and its variable, else by its number and its first words."""
+    prompts = Counter(cell.get("execution_count") for cell in cells)
+    return [_place(number, cell, prompts) for number, cell in enumerate(cells, 1)]
+
+
+def _place(number: int, cell: Any, prompts: Counter[Any]) -> str:
+    prompt = cell.get("execution_count")
+    if cell.cell_type != "code":
+        words = " ".join(cell.source.split()).lstrip("# ")
+        return f'cell {number} "{words if len(words) <= 32 else words[:31] + "…"}"'
+    found = OUT.match(cell.source)
+    place = (f"[{prompt}]" if prompt else f"cell {number}") + (f" {found[1]}" if found else "")
+    return f"{place} (cell {number})" if prompt and prompts[prompt] > 1 else place  # after a restart a prompt may be there twice
 
 
 class _Work:
@@ -157,12 +188,11 @@ class _Work:
         if state is not None:
             self.changes.append(f"the notebook's widget state is left out: {number(len(json.dumps(state).encode()))} bytes")
         made.metadata = self._clean(made.metadata, "the notebook's metadata")
-        for index, cell in enumerate(made.cells, 1):
-            place = Place(index, str(cell.get("id", "")))
+        for place, cell in zip(_places(made.cells), made.cells, strict=True):
             cell.metadata = self._clean(cell.metadata, f"{place}'s metadata")
             self._own_text(cell.source, place)
             if cell.cell_type == "code":
-                cell.outputs = [self._output(output, f"{place} output {i}") for i, output in enumerate(cell.outputs, 1)]
+                cell.outputs = [self._output(output, f"{place}, output {i}") for i, output in enumerate(cell.outputs, 1)]
         return made
 
     def _scrubber(self) -> privacy.Scrubber:
@@ -180,7 +210,7 @@ class _Work:
         for what, times in scrubber.found.items():
             self.changes.append(f"{where}: {what} is left out" + (f", {times} times" if times > 1 else ""))
 
-    def _own_text(self, text: str, place: Place) -> None:
+    def _own_text(self, text: str, place: str) -> None:
         for found in self._scrubber().names(text):
             self.problems.append(f"{place} itself names {found}; what you wrote stays as it is: change it, or allow it with --private")
 
@@ -214,13 +244,12 @@ class _Work:
     def _without_widget(self, data: dict[str, Any], where: str) -> None:
         del data[WIDGET]
         plain = data.get(PLAIN, "")
-        if any(mime in data for mime in STILL if mime != PLAIN):
-            self.changes.append(f"{where}: the widget is left out, its static form stays")
-        elif not plain or WIDGET_REPR.fullmatch(plain):
+        still = next((words for mime, words in STILL.items() if mime in data and mime != PLAIN), "")
+        if not still and (not plain or WIDGET_REPR.fullmatch(plain)):
             data[PLAIN] = CONTROLS
             self.changes.append(f"{where}: the widget is left out and has no static form; the output says: {CONTROLS}")
-        else:
-            self.changes.append(f"{where}: the widget is left out, its text stays")
+        else:  # no reader misses anything
+            self.notes.append(f"{where} is live with its kernel only; without one it shows its {still or STILL[PLAIN]}")
 
     def _record(self, value: Any, scrubber: privacy.Scrubber, where: str) -> Any:
         whole = isinstance(value, dict) and "hash" in value

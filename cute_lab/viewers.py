@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from cute_lab.record import MIME
+from cute_lab.record import MIME, SLIDERS
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -37,11 +37,16 @@ def _shows(*first: tuple[str, str], html: str = "html", without: Collection[str]
 
 
 VIEWERS = (
-    Viewer("JupyterLab with cute_lab", _shows((MIME, "live card"), (WIDGET, "error: no model"), (PLOTLY, "live plot"))),
-    Viewer("the same, untrusted", _shows((MIME, "live card"), (PLOTLY, "live plot"), html="html, no scripts", without=(SVG,))),
-    Viewer("JupyterLab without it", _shows((WIDGET, "error: no model"), (PLOTLY, "live plot"))),
-    Viewer("nbconvert HTML", _shows()),
-    Viewer("nbconvert, sanitised", _shows(html="tags as text", without=(SVG,))),
+    Viewer(
+        "JupyterLab with cute_lab", _shows((MIME, "live card"), (SLIDERS, "a line"), (WIDGET, "error: no model"), (PLOTLY, "live plot"))
+    ),
+    Viewer(
+        "JupyterLab with cute_lab (untrusted)",
+        _shows((MIME, "live card"), (SLIDERS, "a line"), (PLOTLY, "live plot"), html="html, no scripts", without=(SVG,)),
+    ),
+    Viewer("JupyterLab without cute_lab", _shows((WIDGET, "error: no model"), (PLOTLY, "live plot"))),
+    Viewer("HTML export", _shows()),
+    Viewer("HTML export without scripts", _shows(html="tags as text", without=(SVG,))),
     Viewer("GitHub", _shows(html="html, no styles")),
     Viewer("nbviewer", _shows()),
     Viewer("VS Code", _shows((PLOTLY, "live plot"))),

@@ -184,8 +184,11 @@ def test_a_notebook_without_runs_is_given_a_variant(server: Server, page: Page) 
     expect(cells).to_have_count(2)
     expect(cells.nth(0)).to_contain_text("%load_ext cute_lab")
     expect(cells.nth(1)).to_contain_text("%%cute_attention")
-    run(page, 0)
-    run(page, 1)
+    expect(cells.nth(0).locator(".jp-InputPrompt")).to_have_text("[1]:", timeout=60_000)  # it has run
+    expect(cells.nth(1).locator(".cm-content")).to_be_focused()
+    page.keyboard.press("Shift+Enter")  # what everybody does next
+    expect(cells.nth(1).locator(".jp-InputPrompt")).to_have_text("[2]:", timeout=60_000)
+    assert page.locator(".jp-CodeCell").filter(has_text="%%cute_attention").count() == 1
     expect(cells.nth(1).locator(".jp-Cute-chip").first).to_contain_text("verified", timeout=60_000)
     expect(panel.locator(".jp-CuteLab-run")).to_have_count(1)
     picture(page, "live-gallery-dark")
@@ -246,7 +249,7 @@ def test_a_kernel_without_cute_lab_is_helped_and_pins_outlast_a_reload(server: S
     dialog = page.locator(".jp-Dialog")
     expect(dialog).to_contain_text("is not ready to be shared", timeout=30_000)
     expect(dialog.locator("h3").first).to_have_text("To be changed")
-    expect(dialog.locator("li").first).to_contain_text("cell 1")
+    expect(dialog.locator("li").first).to_contain_text("[1]")
     expect(dialog).not_to_contain_text("Error")
     expect(dialog).not_to_contain_text("save first")
     picture(page, "live-sharing")

@@ -25,7 +25,9 @@ from cute_lab.errors import OptionError
 from cute_lab.notebook import execute
 from cute_lab.private import HOMES, Scrubber
 from cute_lab.record import MIME, from_json
+from cute_lab.record import SLIDERS as SLIDERS_LINE
 from cute_lab.share import CONTROLS, share
+from cute_lab.share import made as made_for_a_button
 from cute_lab.viewers import PLAIN, PLOTLY, VIEWERS, WIDGET
 
 ROOT = Path(__file__).parent.parent
@@ -95,10 +97,20 @@ def test_widgets_are_left_out_and_their_static_form_stays(tmp_path: Path) -> Non
         {"text/plain": CONTROLS},
         {"text/plain": "7 of 9"},
     ]
-    assert len(report.changes) == 4
-    assert "widget state" in report.changes[0]
+    assert len(report.changes) == 2
+    assert "widget state" in report.changes[0] and CONTROLS in report.changes[1]
+    assert [note.split("; ")[1] for note in report.notes] == ["without one it shows its picture", "without one it shows its plain text"]
     checked = share(path, check=True)
     assert not checked.ok and checked.written is None and "To be changed" in str(checked)
+
+
+def test_a_live_slider_alone_is_no_reason_not_to_share(tmp_path: Path) -> None:
+    view = {"model_id": "abc", "version_major": 2, "version_minor": 0}
+    path = notebook(tmp_path, cell("a", output(**{WIDGET: view, "text/plain": "window=512"})))
+    report = share(path, check=True)
+    assert report.ok and not report.changes and len(report.notes) == 1
+    share(path)
+    assert WIDGET not in read(tmp_path / "nb.shared.ipynb").cells[0].outputs[0].data
 
 
 # -- what is private ----------------------------------------------------------------------------------------------------------
@@ -185,7 +197,7 @@ def test_sizes_and_missing_forms_are_problems(tmp_path: Path) -> None:
     assert "has 300,0" in said and "cell 3" in said
     assert re.search(r"the notebook has 1,\d\d\d,\d\d\d", said)
     assert not report.ok
-    assert [note for note in report.notes if "cell 4" in note and "nbconvert HTML" in note]
+    assert [note for note in report.notes if "cell 4" in note and "HTML export" in note]
 
 
 @pytest.mark.parametrize(
@@ -241,11 +253,15 @@ def test_the_table_of_viewers_is_what_was_measured() -> None:
     code = viewers.shown((MIME, "text/markdown", PLAIN))
     assert code == ("live card",) * 2 + ("markdown",) * 7
     plotly = dict(zip(names, viewers.shown((PLOTLY,)), strict=True))
-    assert plotly["nbconvert HTML"] == plotly["GitHub"] == "nothing" and plotly["VS Code"] == "live plot"
+    assert plotly["HTML export"] == plotly["GitHub"] == "nothing" and plotly["VS Code"] == "live plot"
     svg = dict(zip(names, viewers.shown(("image/svg+xml", PLAIN)), strict=True))
-    assert (svg["JupyterLab with cute_lab"], svg["the same, untrusted"]) == ("drawing", "plain text")
+    assert (svg["JupyterLab with cute_lab"], svg["JupyterLab with cute_lab (untrusted)"]) == ("drawing", "plain text")
     widget = dict(zip(names, viewers.shown((WIDGET, "image/png", PLAIN)), strict=True))
-    assert widget["JupyterLab without it"] == "error: no model" and widget["the same, untrusted"] == "picture"
+    assert widget["JupyterLab without cute_lab"] == "error: no model"
+    assert widget["JupyterLab with cute_lab (untrusted)"] == "picture"
+    sliders = viewers.shown((SLIDERS_LINE, "image/png", PLAIN))
+    assert sliders == ("a line",) * 2 + ("picture",) * 7
+    assert not [name for name in names if "," in name]  # they stand in lists
     assert viewers.shown(("application/x-unknown",)) == ("nothing",) * 9
 
 
@@ -283,18 +299,33 @@ def test_the_magic_finds_its_own_notebook(tmp_path: Path, monkeypatch: pytest.Mo
     assert "/home/alice" in caught.value.reason
 
 
-def test_a_report_names_cells_by_their_number_and_is_data(tmp_path: Path) -> None:
-    drawn = cell("1", output(**{PLAIN: "/home/alice"}))
-    drawn.id = "0f8fad5b-d9cb-469f-a165-70867728950e"
-    chosen = cell("x = 1", output(**{PLAIN: "/home/alice"}))
-    chosen.id = "03-07"
-    path = save(nbformat.v4.new_notebook(cells=[drawn, chosen]), tmp_path / "a.ipynb")  # type: ignore[no-untyped-call]
+def test_a_report_names_cells_as_people_find_them_and_is_data(tmp_path: Path) -> None:
+    private = output(**{PLAIN: "/home/alice"})
+    cells = [
+        cell("1", private),
+        cell("%%cute_attention --H 8 --out local --target none\nx", private),
+        *(cell("x = 1", private) for _ in "ab"),
+    ]
+    for made, prompt in zip(cells, (None, 2, 3, 3), strict=True):
+        made.execution_count = prompt
+    words = nbformat.v4.new_markdown_cell("# Where my\ndata lies: /home/alice/data and more")  # type: ignore[no-untyped-call]
+    path = save(nbformat.v4.new_notebook(cells=[*cells, words]), tmp_path / "a.ipynb")  # type: ignore[no-untyped-call]
+    said = json.loads(share_magic.checked(str(path), "path"))
+    places = [line.split(": a home")[0] for line in said["sections"][0]["lines"]]
+    assert places == ["cell 1, output 1", "[2] local, output 1", "[3] (cell 3), output 1", "[3] (cell 4), output 1"]
+    assert said["sections"][1]["lines"][0].startswith('cell 5 "Where my data lies: /home/alice…" itself names')
+    assert (said["copy"], said["written"]) == ("a.shared.ipynb", False)
+
+    path = save(nbformat.v4.new_notebook(cells=cells[:2]), path)  # type: ignore[no-untyped-call]
     said = json.loads(share_magic.checked(str(path), "path"))
     assert [section["title"] for section in said["sections"]] == ["To be changed"]
-    lines = said["sections"][0]["lines"]
-    assert lines[0].startswith("cell 1 output 1: ") and lines[1].startswith("cell 2 [03-07] output 1: ")
     assert not said["ok"] and "save first" not in json.dumps(said)
-    assert "cell 1 output 1" in said["seen"]
+    assert "cell 1, output 1" in said["seen"] and "share a.ipynb makes these changes in a.shared.ipynb" in said["verdict"]
+    before = path.read_bytes()
+    done = json.loads(made_for_a_button(str(path), "path"))
+    assert done["ok"] and done["written"] and done["copy"] == "a.shared.ipynb"
+    assert path.read_bytes() == before and "alice" not in (tmp_path / "a.shared.ipynb").read_text()
+    assert json.loads(share_magic.checked(str(tmp_path / "a.shared.ipynb"), "path"))["copy"] == ""  # nothing is left to be changed
     with pytest.raises(OptionError, match="there is no file"):
         share_magic.checked(str(tmp_path / "none.ipynb"), "")
 

@@ -54,6 +54,21 @@ describe('tabs', () => {
     expect(document.activeElement?.textContent).toBe('Summary');
   });
 
+  it('leave JupyterLab its shortcuts, but for the keys that they take', () => {
+    show(named('multiplied'));
+    const kept = (at: Element, key: string, more: KeyboardEventInit = {}): boolean => {
+      at.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more }));
+      return at.closest('[data-lm-suppress-shortcuts]') !== null;
+    };
+    const tab = tabs()[1] as Element;
+    expect(['ArrowLeft', 'ArrowDown', 'Home', 'Enter', ' '].map(key => kept(tab, key))).not.toContain(false);
+    expect([kept(tab, 'b', { ctrlKey: true }), kept(tab, 'C', { ctrlKey: true, shiftKey: true }), kept(tab, 'Enter', { shiftKey: true }), kept(tab, 'b')]).not.toContain(true);
+    tabs()[1]?.click();
+    const [list, box, choice] = ['.jp-Cute-listing', 'input', 'select'].map(name => host.querySelector(name)) as [Element, Element, Element];
+    expect([kept(list, 'f', { ctrlKey: true }), kept(list, 'Escape'), kept(box, 'b'), kept(choice, 'b')]).not.toContain(false);
+    expect([kept(list, 'b', { ctrlKey: true }), kept(box, 'b', { ctrlKey: true }), kept(choice, 's', { metaKey: true })]).not.toContain(true);
+  });
+
   it('draw a panel when it is first looked at, and once', () => {
     show(named('multiplied'));
     const panel = host.querySelector('.jp-Cute-panel-check') as HTMLElement;
@@ -99,6 +114,15 @@ describe('tabs', () => {
 });
 
 describe('the head', () => {
+  it('groups long numbers, as its sentences do', () => {
+    const record = named('multiplied');
+    show({ ...record, shape: { ...record.shape, Sq: 1_000_000, Skv: 1_000_000 } });
+    expect(host.querySelector('.jp-Cute-shape')?.textContent).toContain('H8 S1,000,000 D128');
+    host.replaceChildren();
+    show({ ...record, shape: { ...record.shape, Sq: 4096, Skv: 16_384 } });
+    expect(host.querySelector('.jp-Cute-shape')?.textContent).toContain('Sq4096 Skv16,384');
+  });
+
   it('has a chip for each state', () => {
     expect(chips(t, named('multiplied')).map(chip => [chip.text, chip.state])).toEqual([
       ['✔ verified 3.87e-7', 'good'],
@@ -249,9 +273,32 @@ describe('the comparison', () => {
     expect(host.textContent).toContain('5,290 (4,761 to 5,819)');
     expect(host.querySelectorAll('.jp-Cute-diffLine.jp-Cute-add').length).toBeGreaterThan(3);
     const selects = [...host.querySelectorAll('select')].slice(0, 2).map(select => select.selectedOptions[0]?.textContent);
-    expect(selects[0]).toContain('divided'); // the older one is "before"
+    expect(selects[0]).toContain('divided'); // the older one is first
     made.dispose();
     expect(host.childElementCount).toBe(0);
+  });
+
+  const heads = (): string[] => [...host.querySelectorAll('h4')].map(one => one.textContent ?? '');
+  const words = (of: string): string[] => [...host.querySelectorAll(of)].map(one => one.textContent ?? '');
+
+  it('calls runs by their names, and runs of one name before and after', () => {
+    const made = renderCompare(host, [named('multiplied'), named('divided')], { trans: t });
+    expect(words('label > span')).toEqual(['A', 'B']);
+    expect(words('thead th')).toEqual(expect.arrayContaining(['A · divided', 'B · multiplied']));
+    expect(host.textContent).toContain('A · divided: ');
+    expect(host.textContent).not.toMatch(/\b(before|after)\b/);
+    made.dispose();
+    renderCompare(host, [named('divided'), { ...named('divided'), created: '2027' }], { trans: t });
+    expect(words('label > span')).toEqual(['before', 'after']);
+    expect(words('thead th')).toEqual(expect.arrayContaining(['before', 'after']));
+  });
+
+  it('begins with speeds where there are any, and else ends with the word that there are none', () => {
+    const made = renderCompare(host, [named('multiplied'), named('divided')], { trans: t });
+    expect([heads()[0], heads().at(-1)]).toEqual(['In words', 'Throughput']);
+    made.dispose();
+    renderCompare(host, [measured(), named('divided')], { trans: t });
+    expect(heads()[0]).toBe('Throughput');
   });
 
   it('has one chart with both records’ contenders', () => {

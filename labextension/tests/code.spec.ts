@@ -80,6 +80,26 @@ describe('a pane', () => {
     expect(host.querySelector('mark.jp-Cute-current')?.closest('.jp-Cute-row')?.textContent).toContain('line 4990');
   });
 
+  it('lets the page scroll until it is focused', () => {
+    const pane = new Pane({ trans: t, hues: new Map(), onLine: () => undefined });
+    host.append(pane.element);
+    host.style.overflowY = 'auto';
+    pane.show(long(5_000));
+    const scroller = host.querySelector('.jp-Cute-listing') as HTMLElement;
+    const turn = (more: WheelEventInit = {}): [boolean, number] => {
+      const event = new WheelEvent('wheel', { deltaY: 100, bubbles: true, cancelable: true, ...more });
+      scroller.dispatchEvent(event);
+      return [event.defaultPrevented, host.scrollTop];
+    };
+    expect([turn(), turn({ deltaY: 3, deltaMode: 1 })]).toEqual([
+      [true, 100],
+      [true, 160]
+    ]);
+    expect([turn({ ctrlKey: true }), turn({ deltaX: 200 })].map(([prevented]) => prevented)).toEqual([false, false]); // zoom, along the lines
+    scroller.focus();
+    expect(turn()).toEqual([false, 160]);
+  });
+
   it('walks by keyboard and tells which line of the cell it stands on', () => {
     const seen: [number, boolean][] = [];
     const pane = new Pane({ trans: t, hues: new Map([[3, 0]]), onLine: (line, picked) => void seen.push([line, picked]) });
@@ -217,7 +237,16 @@ describe('machine code', () => {
     select.value = '0';
     select.dispatchEvent(new Event('change'));
     expect(host.textContent).toContain('5,888 → 3,856');
-    expect(host.textContent).toContain('cheaper than before: 6,544 (5,890 to 7,198)');
+    expect(host.textContent).toContain('cheaper than divided: 6,544 (5,890 to 7,198)');
+  });
+
+  it('says what the bar of an estimate is, and why there is none; and what a time was, where nothing was compiled now', () => {
+    const cached = { ...record, targets: record.targets.map(r => ({ ...r, seconds: 22.5, cached: true })) };
+    MACHINE.render(host, cached, { trans: t });
+    const [hopper, blackwell] = [...host.querySelectorAll('.jp-Cute-column')].map(one => one.textContent);
+    expect(hopper).toContain('0bar: the range6,052');
+    expect(blackwell).toContain('No bar: its error is not known here.');
+    expect(hopper).toContain('22.5 s at first; now from the cache');
   });
 
   it('is refused where its numbers do not fit its lines', () => {

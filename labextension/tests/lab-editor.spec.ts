@@ -33,7 +33,7 @@ afterEach(() => {
 
 function edit(text: string, client: object | null, load: (() => void) | null = null): EditorView {
   const model = { sharedModel: { getSource: () => text } };
-  const place = { panel: { sessionContext: { session: { kernel: {} } }, content: {} }, cell: { model: { id: 'x', type: 'raw' } } };
+  const place = { panel: { sessionContext: { session: { kernel: {} } }, content: { widgets: [] } }, cell: { model: { id: 'x', type: 'raw' } } };
   const assistants = new Assistants({ of: () => place } as never, { of: () => client } as never, settings, t, load);
   let made: Extension = [];
   register({ addExtension: (one: { factory: (options: object) => { extension: Extension } }) => (made = one.factory({ inline: true, model }).extension) } as never, assistants);
@@ -136,7 +136,7 @@ describe('a kernel that has not loaded cute_lab', () => {
     const [first, ours] = [cell('import torch\n%load_ext cute_lab'), cell(MASK)];
     const widgets = [first, ours];
     const insertCell = vi.fn((at: number, made: { source: string }) => widgets.splice(at, 0, cell(made.source)));
-    const panel = { content: { widgets, model: { sharedModel: { insertCell } } }, sessionContext: {} };
+    const panel = { content: { widgets, model: { sharedModel: { insertCell } }, scrollToCell: () => Promise.resolve() }, sessionContext: {} };
     await loadAbove({ panel, cell: ours } as never);
     expect(insertCell).not.toHaveBeenCalled();
     expect(vi.mocked(NotebookActions.runCells).mock.lastCall?.[1]).toEqual([first]);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 
 import { ENGLISH } from '../src/core/i18n';
 import { parse } from '../src/core/record';
@@ -19,6 +19,8 @@ import { ofJson } from '../src/lab/records';
 import { lacksGpu, shortWords } from '../src/lab/situation';
 import { check } from '../src/lab/static';
 import { MIME, SLIDERS } from '../src/core/record';
+
+vi.mock('../src/lab/loading', () => ({})); // else all of JupyterLab is loaded
 
 function example(): CuteRecord {
   const found = parse(JSON.parse(readFileSync(resolve(__dirname, '../../tests/records/example.cute.json'), 'utf8')));

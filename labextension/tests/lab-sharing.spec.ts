@@ -9,7 +9,9 @@ const REPORT = {
   ok: false,
   verdict: '1 problem left: see above.',
   sections: [{ title: 'To be changed', lines: ['cell 3 output 1: <b>a path</b> is left out'] }, { title: 'Problems', lines: ['cell 4 itself names /home/alice'] }],
-  seen: 'cell 3 output 1:\n    live card         JupyterLab with cute_lab'
+  seen: 'cell 3 output 1:\n    live card         JupyterLab with cute_lab',
+  copy: 'a.shared.ipynb',
+  written: false
 };
 
 test('a report that finds something has sections, and is no error', () => {
@@ -29,6 +31,15 @@ test('a failure is told as one', () => {
   }
 });
 
+test('the copy that has the changes, or would have them', () => {
+  const draw = (more: object) => drawSharing({ ok: true, text: JSON.stringify({ ...REPORT, ...more }) }, 'a.ipynb', t);
+  expect(draw({})).toMatchObject({ copy: 'a.shared.ipynb', title: 'a.ipynb is not ready to be shared' });
+  expect(draw({ copy: '', ok: true })).toMatchObject({ copy: '', title: 'a.ipynb can be shared' }); // no button
+  expect(draw({ written: true, ok: true })).toMatchObject({ copy: 'a.shared.ipynb', title: 'a.shared.ipynb can be shared' });
+  expect(drawSharing({ ok: false, text: 'x' }, 'a.ipynb', t).copy).toBe('');
+});
+
 test('a file’s name is only a name', () => {
+  expect(sharingCode('a.ipynb', ['path'], true)).toBe('print(__import__("cute_lab.share", fromlist=["made"]).made("a.ipynb", "path"))');
   expect(sharingCode('a"b\\$x.ipynb', ['path', 'gpu'])).toContain('.checked("a\\"b\\\\$x.ipynb", "path,gpu")');
 });

@@ -4,7 +4,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { BlockSummary, CellCode } from '../src/core/blocks';
 import { ENGLISH } from '../src/core/i18n';
+import { CellPlan } from '../src/mask/cells';
 import type { CellSource } from '../src/mask/cells';
+import { blockMap } from '../src/mask/maps';
+import { Tiles } from '../src/mask/tiles';
 import { MaskView } from '../src/mask/view';
 import type { Shown } from '../src/mask/view';
 import widget from '../src/widget';
@@ -52,7 +55,7 @@ describe('words', () => {
     const label = one('map').getAttribute('aria-label')!.replaceAll('\u00a0', ' ');
     expect(label).toContain('Block map, 1,024 queries by 1,024 keys, blocks of 128 by 128.');
     expect(label).toContain('28 full, 8 partial, 28 empty.');
-    expect(one('legend').textContent).toContain('partial: masked cell by cell');
+    expect(one('legend').textContent).toContain('partial block: masked cell by cell');
   });
 
   it('are a sentence where the data is damaged, and the view lives on', () => {
@@ -87,8 +90,9 @@ describe('the legend', () => {
     for (let i = 0; i < 10; i++) {
       press('+');
     }
-    await looks(['full', 'kept', 'dropped', 'empty']);
-    expect(one('legend').textContent).toContain('a dropped cell');
+    await looks(['full', 'cells', 'kept', 'dropped', 'empty']);
+    const counted = [...host.querySelectorAll('.jp-CuteMask-count')].map(count => count.previousSibling?.textContent?.split(':')[0]);
+    expect(counted).toEqual(['full block', 'partial block', 'empty block']); // cells are not what is counted
     press('0');
     await looks(['full', 'partial', 'empty']);
     expect(host.querySelectorAll('.jp-CuteMask-count')).toHaveLength(3);
@@ -165,7 +169,14 @@ describe('the keyboard', () => {
     expect(heard).toHaveBeenCalledTimes(4);
     document.body.removeEventListener('keydown', heard);
     expect(one('map').getAttribute('tabindex')).toBe('0');
-    expect(one('map').hasAttribute('data-lm-suppress-shortcuts')).toBe(true); // JupyterLab looks at keys before anybody else
+  });
+
+  it('has its keys kept from JupyterLab, which looks at keys before anybody else, and no others', () => {
+    view(summaryOf(causal(8)));
+    const kept = (key: string, more: KeyboardEventInit = {}): boolean => (press(key, more), one('map').hasAttribute('data-lm-suppress-shortcuts'));
+    expect(['ArrowUp', 'PageDown', 'Home', ' ', '+', '-', '0'].map(key => kept(key))).not.toContain(false);
+    expect([kept('ArrowUp', { altKey: true }), kept('ArrowUp', { shiftKey: true }), kept('Home', { ctrlKey: true })]).not.toContain(false);
+    expect([kept('b', { ctrlKey: true }), kept('C', { ctrlKey: true, shiftKey: true }), kept('Enter', { shiftKey: true }), kept('b')]).not.toContain(true);
   });
 
   it('speaks after a moment, not at every step', () => {
@@ -193,6 +204,82 @@ describe('the wheel', () => {
     expect(turn({ ctrlKey: true })).toBe(true);
     one('map').focus();
     expect(turn()).toBe(true);
+  });
+});
+
+describe('the cell under the pointer', () => {
+  const MILLION = 1 << 20;
+  const million = (): MaskView => view(summaryOf(causal(32), { block_q: MILLION / 32, block_kv: MILLION / 32 }), { Sq: MILLION, Skv: MILLION });
+  const mouse = <E extends MouseEvent>(kind: new (type: string, init: MouseEventInit) => E, type: string, x: number, more: object = {}): void => {
+    one('map').dispatchEvent(new kind(type, { clientX: x, clientY: x, bubbles: true, cancelable: true, ...more }));
+  };
+  const q = (): number => Number(/q ([\d,]+)/.exec(reading())?.[1]?.replaceAll(',', ''));
+  const apart = (a: number, b: number): number => Math.abs(a - b);
+
+  it('is read anew after each zoom: wheel, double click, keys, the whole', () => {
+    million();
+    mouse(MouseEvent, 'pointermove', 300.4); // a wheel's place has no fraction: 800 tokens lie between
+    const first = q();
+    one('map').focus();
+    for (let i = 0; i < 30; i++) {
+      mouse(WheelEvent, 'wheel', 300, { deltaY: -200 });
+    }
+    const under = q();
+    expect(apart(under, first)).toBeGreaterThan(100);
+    mouse(MouseEvent, 'pointermove', 301);
+    expect(apart(q(), under)).toBeLessThan(2); // what was read is what is seen
+    press('0');
+    const whole = q();
+    mouse(MouseEvent, 'pointermove', 301);
+    expect(q()).toBe(whole);
+    expect(apart(whole, under)).toBeGreaterThan(100);
+    mouse(MouseEvent, 'dblclick', 200);
+    const closer = q();
+    mouse(MouseEvent, 'pointermove', 200);
+    expect([q(), apart(closer, whole) > 1e5]).toEqual([closer, true]);
+  });
+
+  it('does not take the cursor back that keys have moved', () => {
+    million();
+    mouse(MouseEvent, 'pointermove', 300);
+    press('Home', { ctrlKey: true });
+    press('+');
+    expect(reading()).toContain('q 0 kv 0');
+  });
+});
+
+describe('the room', () => {
+  afterEach(() => Reflect.deleteProperty(HTMLElement.prototype, 'clientWidth'));
+  const across = (room: number): { wide: boolean; canvas: number } => {
+    Object.defineProperty(HTMLElement.prototype, 'clientWidth', { configurable: true, get: () => room });
+    const made = view(summaryOf(causal(8)));
+    const found = { wide: host.querySelector('.jp-mod-wide') !== null, canvas: parseFloat(one('map').style.width) };
+    views.splice(views.indexOf(made), 1);
+    made.dispose();
+    return found;
+  };
+
+  it('is shared with the words from a card of 640 pixels on, and never too small for what stands around the map', () => {
+    expect(across(1200)).toEqual({ wide: true, canvas: 630 });
+    expect(across(800)).toEqual({ wide: true, canvas: 532 });
+    expect(across(610)).toEqual({ wide: true, canvas: 450 });
+    expect(across(580)).toEqual({ wide: false, canvas: 572 });
+    expect(across(400)).toEqual({ wide: false, canvas: 392 });
+  });
+
+  it('is measured inside the host, which may have a padding', () => {
+    Object.defineProperty(HTMLElement.prototype, 'clientWidth', { configurable: true, get(this: HTMLElement) { return this === host ? 428 : 400; } });
+    view(summaryOf(causal(8)));
+    expect(one('map').style.width).toBe('392px');
+  });
+});
+
+describe('a few kept columns', () => {
+  it('are never less than about a pixel wide: until then their block is hatched', () => {
+    const tiles = new Tiles(blockMap(summaryOf(causal(32))), { Sq: 4096, Skv: 4096, blockQ: 128, blockKv: 128 }, { b: 0, h: 0 }, CellPlan.of(cells), undefined, () => undefined);
+    const fits = (cellsOfPixel: number, ratio: number): boolean =>
+      tiles.fits({ width: 480, height: 480, q: 0, kv: 0, perRow: cellsOfPixel / ratio, perColumn: cellsOfPixel / ratio, ratio, blockQ: 128, blockKv: 128, group: 0 });
+    expect([fits(4, 1), fits(2, 1), fits(2, 2), fits(1, 1), fits(1, 2), fits(0.1, 1)]).toEqual([false, false, false, true, true, true]);
   });
 });
 

@@ -2,11 +2,11 @@
 
 import { h, svg } from '../core/dom';
 import type { Translate } from '../core/i18n';
-import { encoded } from './encoded';
 import type { CuteRecord } from '../core/record';
+import { KEYS } from '../mask/keys';
+import { encoded } from './encoded';
 
-/** On what takes keys of its own: JupyterLab's shortcuts for cells (Enter, Space, arrows) stay away while it has the focus. */
-export const KEYS = { 'data-lm-suppress-shortcuts': 'true' } as const;
+export { KEYS };
 
 const PATHS = {
   copy: 'M5 5V2.5h8.5V11H11M2.5 5H11v8.5H2.5z',

@@ -4,6 +4,7 @@ import { same } from '../core/decode';
 import { h } from '../core/dom';
 import type { Disposable } from '../core/dom';
 import type { CuteRecord, Parsed } from '../core/record';
+import { watchKeys } from '../mask/keys';
 import { prose, shown } from './blocks';
 import { bounded } from './bounded';
 import { headLine } from './head';
@@ -30,6 +31,7 @@ export class Card implements Disposable {
     host: HTMLElement,
     private readonly around: Surroundings
   ) {
+    watchKeys();
     host.append(this.root);
   }
 

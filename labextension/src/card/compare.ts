@@ -4,6 +4,7 @@ import { Disposables, h } from '../core/dom';
 import type { Disposable } from '../core/dom';
 import type { Translate } from '../core/i18n';
 import type { CuteRecord, TargetReport } from '../core/record';
+import { watchKeys } from '../mask/keys';
 import { KEYS } from './actions';
 import { entries } from './bench/series';
 import { drawn, empty, shown, tableOf } from './blocks';
@@ -11,9 +12,9 @@ import { bounded } from './bounded';
 import { chart } from './chart/chart';
 import { recordDiffs } from './code/diffview';
 import { maskDifference } from './maskdiff';
-import { otherWords, when } from './others';
+import { otherWords, sides, when } from './others';
 import type { Surroundings } from './tab';
-import { architecture, shapeWords } from './words/common';
+import { architecture, groupedShape } from './words/common';
 import { areApart, costWords, figures, isCompiled } from './words/machine';
 import { head, lines, table } from './words/page';
 import type { Block } from './words/page';
@@ -27,6 +28,7 @@ export function renderCompare(host: HTMLElement, records: readonly CuteRecord[],
   const ends = new Disposables();
   const ordered = records.map(record => bounded(t, record).record).sort((a, b) => (a.created < b.created ? -1 : a.created > b.created ? 1 : 0));
   const root = h('article', { class: 'jp-Cute-card jp-Cute-compare', 'aria-label': t.__('Comparison of runs') });
+  watchKeys();
   host.append(root);
   ends.add(() => root.remove());
   const [first, last] = [ordered[0], ordered[ordered.length - 1]];
@@ -34,29 +36,31 @@ export function renderCompare(host: HTMLElement, records: readonly CuteRecord[],
     root.append(empty(t.__('Pin two runs to compare them: their speeds in one chart, their code, their masks and their machine code.')));
     return ends;
   }
-  const select = (label: string, chosen: number): HTMLSelectElement => {
+  const select = (chosen: number): HTMLSelectElement => {
     const options = otherWords(ordered).map((words, i) => h('option', { value: i }, words));
-    const made = h('select', { ...KEYS, class: 'jp-Cute-select', 'aria-label': label }, ...options);
+    const made = h('select', { ...KEYS, class: 'jp-Cute-select' }, ...options);
     made.value = String(chosen);
     return made;
   };
-  const before = select(t.__('before'), 0);
-  const after = select(t.__('after'), ordered.length - 1);
+  const [before, after] = [select(0), select(ordered.length - 1)];
+  const labels = [h('span'), h('span')] as const;
   const place = h('div');
   let inside = new Disposables();
   const draw = (): void => {
     inside.dispose();
     inside = new Disposables();
     place.replaceChildren();
-    pair(t, place, ordered[Number(before.value)] ?? first, ordered[Number(after.value)] ?? last, inside);
+    const both = [ordered[Number(before.value)] ?? first, ordered[Number(after.value)] ?? last] as const;
+    sides(t, ...both).forEach((name, i) => labels[i]?.replaceChildren(name.split(' · ')[0] ?? '')); // the list has the name
+    pair(t, place, ...both, inside);
   };
   ends.on(before, 'change', draw);
   ends.on(after, 'change', draw);
   ends.add(() => inside.dispose());
   const speeds = h('section');
   root.append(
-    h('header', { class: 'jp-Cute-top' }, h('label', { class: 'jp-Cute-choice' }, t.__('before'), before), h('label', { class: 'jp-Cute-choice' }, t.__('after'), after)),
-    h('div', { class: 'jp-Cute-panel' }, speeds, place)
+    h('header', { class: 'jp-Cute-top' }, h('label', { class: 'jp-Cute-choice' }, labels[0], before), h('label', { class: 'jp-Cute-choice' }, labels[1], after)),
+    h('div', { class: 'jp-Cute-panel' }, ...(ordered.some(record => record.bench?.timings.length) ? [speeds, place] : [place, speeds]))
   );
   const part = throughput(t, speeds, ordered);
   ends.add(() => part.dispose());
@@ -103,14 +107,14 @@ function inWords(t: Translate, before: CuteRecord, after: CuteRecord): Block[] {
   ] as const;
   const [a, b] = [summary(t, before), summary(t, after)];
   const of = (all: readonly Said[], tab: string): string => all.filter(said => said.tab === tab).map(said => said.text).join(' ') || '–';
-  const same = (x: CuteRecord): string => shapeWords(x.shape);
+  const same = (x: CuteRecord): string => groupedShape(x.shape);
   const rows: string[][] = [...(same(before) === same(after) ? [] : [[t.__('shape'), same(before), same(after)]]), ...params(t, before, after)];
   for (const [tab, name] of topics) {
     if (of(a, tab) !== of(b, tab)) {
       rows.push([name, of(a, tab), of(b, tab)]);
     }
   }
-  return rows.length ? [table(['', t.__('before'), t.__('after')], rows)] : [lines(t.__('Both runs say the same.'))];
+  return rows.length ? [table(['', ...sides(t, before, after)], rows)] : [lines(t.__('Both runs say the same.'))];
 }
 
 function params(t: Translate, before: CuteRecord, after: CuteRecord): string[][] {
@@ -153,6 +157,6 @@ function machine(t: Translate, before: CuteRecord, after: CuteRecord): HTMLEleme
       add([name, t.__('estimated cost'), okX ? costWords(t, okX) : '–', okY ? costWords(t, okY) : '–'], apart ? Math.sign((q ?? 0) - (p ?? 0)) : 0);
     }
   }
-  const block = table([t.__('target'), '', t.__('before'), t.__('after')], rows.map((row, i) => (i && rows[i - 1]?.[0] === row[0] ? ['', ...row.slice(1)] : row)), 2);
+  const block = table([t.__('target'), '', ...sides(t, before, after)], rows.map((row, i) => (i && rows[i - 1]?.[0] === row[0] ? ['', ...row.slice(1)] : row)), 2);
   return block.kind === 'table' ? [tableOf(t, block, (row, cell) => marks.get(`${row} ${cell}`) ?? '')] : [];
 }

@@ -8,7 +8,7 @@ import { isWrong, speed } from './bench/series';
 import { OURS, spread } from './bench/statistics';
 import { shown } from './blocks';
 import type { Surroundings } from './tab';
-import { architecture, place, registerWords, shapeWords } from './words/common';
+import { architecture, groupedShape, place, registerWords } from './words/common';
 import { fixed, oneLine, short, whole } from './words/quantities';
 import { checkLines, largest, paramWords, summary } from './words/summary';
 
@@ -98,7 +98,7 @@ export function headLine(record: CuteRecord, whole: CuteRecord, around: Surround
     'header',
     { class: `jp-Cute-top${stale ? ' jp-Cute-stale' : ''}` },
     h('span', { class: 'jp-Cute-name' }, shown(record.name, 80) || t.__('unnamed')),
-    h('span', { class: 'jp-Cute-shape' }, shown(shapeWords(record.shape) + paramWords(record), 160)),
+    h('span', { class: 'jp-Cute-shape' }, shown(groupedShape(record.shape) + paramWords(record), 160)),
     h(
       'span',
       { class: 'jp-Cute-chips' },

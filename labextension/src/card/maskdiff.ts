@@ -8,6 +8,7 @@ import { colour } from '../core/theme';
 import { blockMap, EMPTY } from '../mask/maps';
 import type { BlockMap } from '../mask/maps';
 import { prose } from './blocks';
+import { sides } from './others';
 import { noBlocks } from './words/common';
 import { number } from './words/quantities';
 import { maskWords } from './words/summary';
@@ -50,9 +51,10 @@ export function steps(a: BlockMap, b: BlockMap): Steps {
 }
 
 export function maskDifference(t: Translate, before: CuteRecord, after: CuteRecord): HTMLElement[] {
+  const names = sides(t, before, after);
   const said = [before, after].map((record, i) => {
     const words = record.blocks ? maskWords(t, record.blocks, record.shape) : noBlocks(t, record);
-    return h('p', {}, h('span', { class: 'jp-Cute-dim' }, i ? t.__('after: ') : t.__('before: ')), ...prose(words));
+    return h('p', {}, h('span', { class: 'jp-Cute-dim' }, `${names[i]}: `), ...prose(words));
   });
   const [a, b] = [before.blocks, after.blocks];
   const lines = h('div', { class: 'jp-Cute-lines' }, ...said);

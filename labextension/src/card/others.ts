@@ -1,13 +1,14 @@
 /** The choice of another record to compare with: the previous run of the same name at first, nothing where there is none. */
 
 import { h } from '../core/dom';
+import type { Translate } from '../core/i18n';
 import { keyOf } from '../core/record';
 import type { CuteRecord } from '../core/record';
 import { KEYS } from './actions';
 import { shown } from './blocks';
 import { bounded } from './bounded';
 import type { Surroundings } from './tab';
-import { shapeWords } from './words/common';
+import { groupedShape } from './words/common';
 import { telling } from './words/telling';
 
 const MOST = 50;
@@ -46,7 +47,12 @@ export function otherChoice(record: CuteRecord, around: Surroundings, act: (othe
 /** Name, what tells it from its namesakes in the list, else the shape, and the time. */
 export function otherWords(all: readonly CuteRecord[]): string[] {
   const apart = telling(all);
-  return all.map((other, i) => shown(`${shown(other.name, 40)} · ${apart[i] || shapeWords(other.shape)} · ${when(other)}`, 160));
+  return all.map((other, i) => shown(`${shown(other.name, 40)} · ${apart[i] || groupedShape(other.shape)} · ${when(other)}`, 160));
+}
+
+/** What two runs are called beside each other: only runs of one name are earlier and later. */
+export function sides(t: Translate, before: CuteRecord, after: CuteRecord): [string, string] {
+  return before.name === after.name ? [t.__('before'), t.__('after')] : [`A · ${shown(before.name, 40)}`, `B · ${shown(after.name, 40)}`];
 }
 
 /** 2026-11-30T17:09:48.123Z -> 2026-11-30 17:09:48 UTC */

@@ -1,13 +1,12 @@
 /** The commands, for the palette, the launcher and the toolbar. */
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Clipboard, Dialog, InputDialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { Clipboard, InputDialog, Notification } from '@jupyterlab/apputils';
 import type { ICodeCellModel } from '@jupyterlab/cells';
 import type { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
-import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { NotebookActions } from '@jupyterlab/notebook';
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { runIcon, stopIcon } from '@jupyterlab/ui-components';
-import { Widget } from '@lumino/widgets';
 
 import type { Translate } from '../core/i18n';
 import { clean } from '../core/text';
@@ -16,13 +15,13 @@ import type { Comparisons } from './compare';
 import { cuteIcon } from './icon';
 import { say } from './kernelwork';
 import { LOAD, withBench } from './magicoptions';
-import { create, FIRST } from './newnotebook';
+import { create, EMPTY, FIRST, firstCells } from './newnotebook';
 import type { Pins } from './pins';
 import { isCute, isRunning, usesCute } from './places';
 import { stopped } from './protocol';
 import { ofCell, ofNotebook } from './records';
 import type { Settings } from './settings';
-import { drawSharing, sharingCode } from './sharing';
+import { checkSharing } from './sharing_dialog';
 import { lacksGpu } from './situation';
 import type { StatusModel } from './status';
 import { GALLERY, insert } from './variants';
@@ -40,9 +39,7 @@ export const ID = {
   load: 'cute-lab:load'
 } as const;
 
-const ALWAYS_PRIVATE = ['hostname', 'user', 'path']; // as `%cute_share` has it by default
-
-export const IN_PALETTE: readonly string[] = [ID.newNotebook, ID.insert, ID.run, ID.stop, ID.panel, ID.compare, ID.sharing, ID.copy];
+export const IN_PALETTE: readonly string[] = Object.values(ID);
 
 export interface Parts {
   readonly app: JupyterFrontEnd;
@@ -63,16 +60,31 @@ export function register(parts: Parts): void {
   const current = (): NotebookPanel | null => tracker.currentWidget;
   const here = (): boolean => usesCute(current());
   const busy = (): boolean => isRunning(current());
+  const folder = (): string => parts.browser?.model.path ?? '';
+  /** The palette seeks in labels before it seeks in categories: there, each begins with our name. */
+  const found = (words: string) => (args: { isPalette?: unknown }): string => (args.isPalette ? `CuTe Lab: ${words}` : words);
+  /** Into the notebook that is open, else into a new one; the cell has the focus then. */
+  const put = async (cell: string): Promise<void> => {
+    const panel = current() ?? (await create(app, folder(), [EMPTY]));
+    if (panel instanceof NotebookPanel) {
+      app.shell.activateById(panel.id);
+      await panel.context.ready;
+      await panel.sessionContext.ready;
+      await insert(panel, cell.trimEnd(), settings.defaultTarget);
+      if (parts.status.now.kind === 'not-loaded') {
+        await commands.execute(ID.load);
+      }
+    }
+  };
 
   commands.addCommand(ID.newNotebook, {
-    label: args => (args['isPalette'] ? trans.__('New CuTe Lab Notebook') : trans.__('CuTe Lab notebook')),
+    label: args => (args['isPalette'] ? found(trans.__('New Notebook'))(args) : trans.__('CuTe Lab notebook')),
     caption: trans.__('A notebook that loads cute_lab, with a variant and its slider'),
     icon: args => (args['isPalette'] ? undefined : cuteIcon),
-    execute: args => create(app, typeof args['cwd'] === 'string' ? args['cwd'] : (parts.browser?.model.path ?? ''), settings.defaultTarget, trans)
+    execute: args => create(app, typeof args['cwd'] === 'string' ? args['cwd'] : folder(), firstCells(settings.defaultTarget, trans))
   });
   commands.addCommand(ID.insert, {
-    label: trans.__('Insert Variant…'),
-    isEnabled: () => current() !== null,
+    label: found(trans.__('Insert Variant…')),
     execute: async args => {
       let variant = GALLERY.find(one => one.name === args['name']);
       if (!variant) {
@@ -80,24 +92,17 @@ export function register(parts: Parts): void {
         const chosen = await InputDialog.getItem({ title: trans.__('Insert a variant'), items, okLabel: trans.__('Insert') });
         variant = chosen.button.accept && chosen.value !== null ? GALLERY[items.indexOf(chosen.value)] : undefined;
       }
-      const panel = current();
-      if (variant && panel) {
-        await insert(panel, variant.cell.trimEnd(), settings.defaultTarget);
+      if (variant) {
+        await put(variant.cell);
       }
     }
   });
   commands.addCommand(ID.insertFirst, {
-    label: trans.__('Insert a First Variant'),
-    isEnabled: () => current() !== null,
-    execute: async () => {
-      const panel = current();
-      if (panel) {
-        await insert(panel, FIRST.trimEnd(), settings.defaultTarget);
-      }
-    }
+    label: found(trans.__('Insert a First Variant')),
+    execute: () => put(FIRST)
   });
   commands.addCommand(ID.run, {
-    label: trans.__('Run on GPU'),
+    label: found(trans.__('Run on GPU')),
     caption: trans.__('Runs the active variant with --bench: checked and timed on the GPU of its kernel'),
     icon: runIcon,
     isEnabled: () => here(),
@@ -105,16 +110,16 @@ export function register(parts: Parts): void {
     execute: () => runOnGpu(parts)
   });
   commands.addCommand(ID.stop, {
-    label: trans.__('Stop'),
+    label: found(trans.__('Stop')),
     caption: trans.__('Interrupts the kernel; what was measured so far is kept'),
     icon: stopIcon,
     isEnabled: () => here() && busy(),
     isVisible: () => here() && busy(),
     execute: () => stop(parts)
   });
-  commands.addCommand(ID.panel, { label: trans.__('Open the Side Panel'), execute: parts.openPanel });
+  commands.addCommand(ID.panel, { label: found(trans.__('Open the Side Panel')), execute: parts.openPanel });
   commands.addCommand(ID.compare, {
-    label: trans.__('Compare Pinned Runs'),
+    label: found(trans.__('Compare Pinned Runs')),
     isEnabled: args => pins.records.length > 1 || Array.isArray(args['keys']),
     execute: async args => {
       const keys = Array.isArray(args['keys']) ? args['keys'].map(String) : null;
@@ -128,13 +133,13 @@ export function register(parts: Parts): void {
     }
   });
   commands.addCommand(ID.sharing, {
-    label: trans.__('Check Before Sharing'),
+    label: found(trans.__('Check Before Sharing')),
     caption: trans.__('What the saved notebook holds, what is private in it, and what each viewer will show'),
     isEnabled: () => current() !== null,
     execute: () => checkSharing(parts)
   });
   commands.addCommand(ID.copy, {
-    label: trans.__('Copy Generated CuTeDSL'),
+    label: found(trans.__('Copy Generated CuTeDSL')),
     isEnabled: () => here(),
     execute: () => {
       const cell = tracker.activeCell?.model;
@@ -150,7 +155,7 @@ export function register(parts: Parts): void {
     }
   });
   commands.addCommand(ID.load, {
-    label: trans.__('Load cute_lab'),
+    label: found(trans.__('Load cute_lab')),
     isEnabled: () => current() !== null,
     execute: async () => {
       const kernel = current()?.sessionContext.session?.kernel;
@@ -214,24 +219,4 @@ async function stop({ tracker, clients }: Parts): Promise<void> {
     }
   }
   await kernel?.interrupt();
-}
-
-async function checkSharing({ trans, tracker, settings }: Parts): Promise<void> {
-  const panel = tracker.currentWidget;
-  const kernel = panel?.sessionContext.session?.kernel;
-  if (!panel || !kernel) {
-    Notification.info(trans.__('Checking needs a kernel. In a terminal: python -m cute_lab share NOTEBOOK.ipynb'));
-    return;
-  }
-  await panel.context.save();
-  const name = panel.context.path.split('/').at(-1) ?? '';
-  const wait = Notification.info(isRunning(panel) ? trans.__('%1 is checked when the running cell is over.', name) : trans.__('Checking %1…', name), { autoClose: false });
-  let said;
-  try {
-    said = await say(kernel, sharingCode(name, [...ALWAYS_PRIVATE, ...settings.privateFields]));
-  } finally {
-    Notification.dismiss(wait);
-  }
-  const { title, node } = drawSharing(said, name, trans);
-  await showDialog({ title, body: new Widget({ node }), buttons: [Dialog.okButton({ label: trans.__('Close') })] });
 }

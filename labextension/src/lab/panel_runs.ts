@@ -31,14 +31,15 @@ export function drawRuns(runs: readonly Run[], act: RunsDo): HTMLElement[] {
   const elsewhere = pins.records.filter(record => !here.has(keyOf(record)));
   const n = pins.records.length;
   const out: HTMLElement[] = [];
-  if (n > 0) {
+  if (n > 0 || runs.length) {
+    const words = n > 1 ? trans.__('%1 pinned', n) : n ? trans.__('1 pinned. Pin one more to compare.') : trans.__('Pin two runs to compare them.');
     out.push(
       h(
         'div',
-        { class: 'jp-CuteLab-pinned', 'aria-live': 'polite' },
-        h('span', {}, n === 1 ? trans.__('1 pinned. Pin one more to compare.') : trans.__('%1 pinned', n)),
+        { class: 'jp-CuteLab-pinned', 'aria-live': 'polite' }, // without a pin too: the list must not move under the pointer
+        h('span', {}, words),
         n > 1 ? h('button', { type: 'button', class: 'jp-CuteLab-button jp-CuteLab-primary', onclick: act.compare }, trans.__('Compare')) : null,
-        h('button', { type: 'button', class: 'jp-CuteLab-button', onclick: () => pins.clear() }, trans.__('Unpin all'))
+        n ? h('button', { type: 'button', class: 'jp-CuteLab-button', onclick: () => pins.clear() }, trans.__('Unpin all')) : null
       )
     );
   }
@@ -76,7 +77,8 @@ function row(record: CuteRecord, run: Run | null, act: RunsDo, now: number, apar
   const stale = cell?.model.type === 'code' && isStale(cell.model as ICodeCellModel, record) === true;
   const pinned = pins.has(record);
   const name = clean(record.name || record.cell.name || trans.__('unnamed'));
-  const full = `${name} ${clean(apart)}`.trim();
+  const prompt = run?.prompt ? `[${run.prompt}] ` : '';
+  const full = `${prompt}${name} ${clean(apart)}`.trim();
   const jump = (): void => {
     const there = run ? panel?.content.widgets.find(widget => widget.model.id === run.cellId) : undefined; // as it is when clicked
     if (panel && there) {
@@ -89,7 +91,7 @@ function row(record: CuteRecord, run: Run | null, act: RunsDo, now: number, apar
     h(
       'button',
       { type: 'button', class: 'jp-CuteLab-run-main', onclick: jump, title: run ? trans.__('Go to its cell') : trans.__('From another notebook') },
-      h('span', { class: 'jp-CuteLab-run-head' }, h('span', { class: 'jp-CuteLab-run-name', title: full }, name, apart && h('span', { class: 'jp-CuteLab-run-apart' }, ` ${clean(apart)}`)), h('span', { class: 'jp-CuteLab-faint' }, age(record.created, now, trans))),
+      h('span', { class: 'jp-CuteLab-run-head' }, h('span', { class: 'jp-CuteLab-run-name', title: full }, prompt && h('span', { class: 'jp-CuteLab-run-apart' }, prompt), name, apart && h('span', { class: 'jp-CuteLab-run-apart' }, ` ${clean(apart)}`)), h('span', { class: 'jp-CuteLab-faint' }, age(record.created, now, trans))),
       h('span', { class: 'jp-CuteLab-run-shape' }, shapeWords(record.shape)),
       drawChips(chips(record, trans), stale ? trans.__('from an earlier version') : run ? '' : trans.__('other notebook'))
     ),

@@ -13,6 +13,7 @@ export interface Run {
   readonly record: CuteRecord;
   readonly key: string;
   readonly cellId: string;
+  readonly prompt?: number | null; // [2]: what a person knows the cell by
 }
 
 const known = new Map<string, CuteRecord | null>(); // reading a record takes milliseconds, a notebook changes with every key
@@ -60,7 +61,7 @@ export function ofNotebook(panel: NotebookPanel): Run[] {
       for (const record of ofCell(cell as ICodeCellModel)) {
         const key = keyOf(record);
         if (!runs.get(key)?.record.bench) {
-          runs.set(key, { record, key, cellId: cell.id });
+          runs.set(key, { record, key, cellId: cell.id, prompt: (cell as ICodeCellModel).executionCount });
         }
       }
     }

@@ -3,9 +3,11 @@
 import { h } from '../core/dom';
 import type { Translate } from '../core/i18n';
 import type { BlockSummary } from '../core/record';
-import { number, percent } from '../core/text';
+import { number } from '../core/text';
+import { KEYS } from './keys';
 import type { RowWork } from './maps';
 import type { Look } from './paint';
+import { percent } from './words';
 
 export interface Place {
   readonly b: number;
@@ -34,7 +36,7 @@ export function chooser(blocks: BlockSummary, now: Place, trans: Translate, act:
 
 export function tools(trans: Translate, act: { zoom(factor: number): void; whole(): void }): HTMLElement {
   const button = (label: string, title: string, onclick: () => void): HTMLElement =>
-    h('button', { type: 'button', class: 'jp-CuteMask-button', title, 'aria-label': title, onclick }, label);
+    h('button', { type: 'button', class: 'jp-CuteMask-button', ...KEYS, title, 'aria-label': title, onclick }, label);
   return h(
     'div',
     { class: 'jp-CuteMask-tools' },
@@ -84,18 +86,14 @@ function legend(blocks: BlockSummary, work: RowWork, look: Look, trans: Translat
       h('span', {}, words, n === null ? null : h('span', { class: 'jp-CuteMask-count' }, `${number(n)} · ${percent(n / all)}`))
     );
   const small = (words: string): HTMLElement => h('p', { class: 'jp-CuteMask-size' }, words);
-  const middle = {
-    cells: [mark('kept', trans.__('partial, masked cell by cell: a kept cell'), partial), mark('dropped', trans.__('in a partial block: a dropped cell'), null)],
-    hatched: [mark('partial', trans.__('partial: masked cell by cell'), partial)],
-    solid: [mark('kept', trans.__('partial: masked cell by cell'), partial)],
-    shares: [mark('kept', trans.__('partial: masked cell by cell'), partial)]
-  } as const;
+  const cells = look === 'cells';
   const mean = work.mean.toLocaleString('en-US', { maximumFractionDigits: work.mean < 10 ? 1 : 0 });
   return [
     ...(blocks.Bm * blocks.Hm > 1 ? [small(trans.__('In the map that is drawn:'))] : []),
-    mark('full', trans.__('full: no mask is applied'), full),
-    ...middle[look],
-    mark('empty', trans.__('empty: skipped'), all - full - partial),
+    mark('full', trans.__('full block: no mask is applied'), full),
+    mark(cells ? 'cells' : look === 'hatched' ? 'partial' : 'kept', trans.__('partial block: masked cell by cell'), partial),
+    ...(cells ? [mark('kept', trans.__('in it: a kept cell'), null), mark('dropped', trans.__('in it: a dropped cell'), null)] : []),
+    mark('empty', trans.__('empty block: skipped'), all - full - partial),
     ...(look === 'shares' ? [small(trans.__('A pixel covers several blocks: the paler, the more of them are skipped.'))] : []),
     small(trans.__('A block is %1 × %2 cells.', number(blocks.block_q), number(blocks.block_kv))),
     h(

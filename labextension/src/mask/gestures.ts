@@ -22,6 +22,12 @@ const STEP = 1.5;
 /** `offset` is where the map begins in the element. */
 export function gestures(target: HTMLElement, offset: { x: number; y: number }, ask: Asked, kept: Disposables): void {
   const down = new Map<number, { x: number; y: number }>();
+  let over: { x: number; y: number } | null = null; // the pointer, unless keys have moved the cursor since
+  const again = (): void => {
+    if (over) {
+      ask.point(over.x, over.y); // another cell is under it now
+    }
+  };
   const place = (event: MouseEvent): { x: number; y: number } => {
     const box = target.getBoundingClientRect();
     return { x: event.clientX - box.left - offset.x, y: event.clientY - box.top - offset.y };
@@ -35,8 +41,9 @@ export function gestures(target: HTMLElement, offset: { x: number; y: number }, 
       }
       event.preventDefault();
       const lines = event.deltaMode === 0 ? event.deltaY / 100 : event.deltaY / 3;
-      const { x, y } = place(event);
-      ask.zoom(Math.exp(-Math.max(-2, Math.min(2, event.ctrlKey && Math.abs(lines) < 0.2 ? lines * 5 : lines * 0.4))), x, y);
+      over = place(event);
+      ask.zoom(Math.exp(-Math.max(-2, Math.min(2, event.ctrlKey && Math.abs(lines) < 0.2 ? lines * 5 : lines * 0.4))), over.x, over.y);
+      again();
     },
     { passive: false }
   );
@@ -60,15 +67,17 @@ export function gestures(target: HTMLElement, offset: { x: number; y: number }, 
     if (before) {
       down.set(event.pointerId, now);
     }
-    ask.point(now.x, now.y);
+    over = now;
+    again();
   });
   for (const name of ['pointerup', 'pointercancel', 'lostpointercapture']) {
     kept.on<PointerEvent>(target, name, event => down.delete(event.pointerId));
   }
-  kept.on(target, 'pointerleave', () => ask.leave());
+  kept.on(target, 'pointerleave', () => ((over = null), ask.leave()));
   kept.on<MouseEvent>(target, 'dblclick', event => {
-    const { x, y } = place(event);
-    ask.zoom(event.shiftKey ? 0.25 : 4, x, y);
+    over = place(event);
+    ask.zoom(event.shiftKey ? 0.25 : 4, over.x, over.y);
+    again();
   });
   kept.on<KeyboardEvent>(target, 'keydown', event => {
     const step = KEYS[event.key];
@@ -78,6 +87,7 @@ export function gestures(target: HTMLElement, offset: { x: number; y: number }, 
       return;
     }
     // every key that scrolls a page has a meaning here: a notebook that jumps takes the map out of sight
+    over = end || step || event.key.startsWith('Page') ? null : over;
     if (event.key === 'PageUp' || event.key === 'PageDown') {
       ask.step(event.key === 'PageUp' ? -10 : 10, 0, event.altKey ? 'cell' : 'block');
     } else if (end) {
@@ -96,6 +106,7 @@ export function gestures(target: HTMLElement, offset: { x: number; y: number }, 
     } else {
       return;
     }
+    again();
     event.preventDefault();
     event.stopPropagation();
   });

@@ -6,6 +6,7 @@ import type { BlockSummary } from '../core/record';
 import { colour, isDark } from '../core/theme';
 import { BAR, BOTTOM, drawAxes, drawCursor, drawWork, GAP, LEFT, TOP } from './axes';
 import type { Ink } from './axes';
+import { keys, watchKeys } from './keys';
 import type { BlockMap } from './maps';
 import { DARK, LIGHT, lookOf, paint, paintGrid, paintTile, ramp } from './paint';
 import type { Frame, Look } from './paint';
@@ -25,7 +26,7 @@ export interface Scene {
 }
 
 export class Surface {
-  readonly canvas = h('canvas', { class: 'jp-CuteMask-map', tabindex: 0, role: 'application', 'data-lm-suppress-shortcuts': 'true' });
+  readonly canvas = h('canvas', { class: 'jp-CuteMask-map', tabindex: 0, role: 'application', ...keys('+ = - 0 ^Home ^End') });
   private readonly over = h('canvas', { class: 'jp-CuteMask-over', 'aria-hidden': 'true' });
   readonly element = h('div', { class: 'jp-CuteMask-stage' }, this.canvas, this.over);
   private image: ImageData | null = null;
@@ -33,7 +34,9 @@ export class Surface {
   private dark = false;
   private ratio = 1;
 
-  constructor(private readonly trans: Translate) {}
+  constructor(private readonly trans: Translate) {
+    watchKeys();
+  }
 
   /** True where the sizes are others than before. */
   resize(width: number, height: number): boolean {

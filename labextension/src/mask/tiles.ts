@@ -6,7 +6,8 @@ import { PARTIAL } from './maps';
 import type { BlockMap } from './maps';
 import type { Frame, Tile } from './paint';
 
-export const SMALLEST = 24; // CSS pixels of a tile: below it, blocks stay hatched
+const SMALLEST = 24; // CSS pixels of a tile: smaller ones are too many
+const FINEST = 1.25; // cells of a CSS pixel: with more of them, a few kept columns are a line that nobody sees, and blocks stay hatched
 const SIDE = 128; // tokens of a tile
 const KEPT = 2048; // tiles in memory
 const ONE_ANSWER = 1 << 20; // cells
@@ -55,7 +56,8 @@ export class Tiles {
 
   /** Are single cells to be drawn at this zoom? */
   fits(frame: Frame): boolean {
-    return this.tq > 0 && this.tk > 0 && Math.min(this.tq / frame.perRow, this.tk / frame.perColumn) >= SMALLEST * frame.ratio;
+    const [q, kv] = [frame.perRow * frame.ratio, frame.perColumn * frame.ratio];
+    return Math.max(q, kv) <= FINEST && Math.min(this.tq / q, this.tk / kv) >= SMALLEST;
   }
 
   /** The tiles in view that are there. Before that, those that are missing are computed for as long as a frame allows, or asked for. */

@@ -27,7 +27,7 @@ export interface Shown {
 }
 
 const [ROOM, NARROWEST] = [480, 160]; // CSS pixels of the map's longer side
-const WIDE = 920; // from here on there is room for words beside the map
+const [WIDE, SIDE, LEAST] = [600, 260, 300]; // from here on words stand beside the map; what they want, and what is left to it at least
 const QUIET = 400; // milliseconds until the read-out is spoken
 
 export class MaskView {
@@ -178,9 +178,10 @@ export class MaskView {
 
   /** Sizes of everything, from the room that there is and the sequences' lengths. */
   private layOut(): void {
-    const room = this.host.clientWidth || LEFT + ROOM + GAP + BAR + 8;
-    this.root.classList.toggle('jp-mod-wide', room >= WIDE);
-    const most = Math.max(NARROWEST, Math.min(ROOM, room - LEFT - GAP - BAR - 16));
+    const room = (this.root.clientWidth || LEFT + ROOM + GAP + BAR + 8) - LEFT - GAP - BAR - 16; // the host may have a margin inside
+    const wide = this.root.clientWidth >= WIDE;
+    this.root.classList.toggle('jp-mod-wide', wide);
+    const most = Math.min(ROOM, wide ? Math.max(LEAST, room - SIDE) : Math.max(NARROWEST, room));
     const { Sq, Skv } = this.shown;
     const [width, height] = sides(Sq, Skv, most);
     const before = this.view;

@@ -7,7 +7,7 @@ import { FULL, PARTIAL } from './maps';
 import type { Kind, RowWork } from './maps';
 
 /** In one piece: a line must not end before the sign. */
-function percent(share: number): string {
+export function percent(share: number): string {
   return spaced(share).replaceAll(' ', '\u00a0');
 }
 

@@ -3,7 +3,9 @@
 import { Disposables, h } from '../../core/dom';
 import type { Child, Disposable } from '../../core/dom';
 import type { Translate } from '../../core/i18n';
-import { copyButton, download, fileName, iconButton, KEYS } from '../actions';
+import { keys } from '../../mask/keys';
+import { copyButton, download, fileName, iconButton } from '../actions';
+import { passOn } from '../wheel';
 import { number } from '../words/quantities';
 import { Finder, marked } from './find';
 import type { Listing, Loaded } from './listing';
@@ -52,7 +54,7 @@ export class Pane implements Disposable {
   constructor(private readonly options: PaneOptions) {
     const t = options.trans;
     this.finder = new Finder(t, row => this.reach(row), () => this.redraw());
-    this.scroller = h('div', { class: 'jp-Cute-listing', tabindex: 0, role: 'listbox', ...KEYS }, this.sizer);
+    this.scroller = h('div', { class: 'jp-Cute-listing', tabindex: 0, role: 'listbox', ...keys('^f Escape'), onwheel: passOn }, this.sizer);
     this.sizer.append(this.view);
     const tools = h('div', { class: 'jp-Cute-paneTools' }, ...(options.tools ?? []), this.finder.element);
     tools.append(

@@ -9,13 +9,13 @@ import { codeBlock, drawn, empty, prose, shown } from '../blocks';
 import { hues, listings } from '../code/listing';
 import type { Listing } from '../code/listing';
 import { Pane } from '../code/pane';
-import { otherChoice } from '../others';
+import { otherChoice, sides } from '../others';
 import type { Surroundings, Tab } from '../tab';
 import { cellLines, column, noteWords } from '../words/common';
 import { BAND } from '../words/heavy';
 import { aboutCost, aboutLines, areApart, costTable, costWords, figures, isCalibrated, isCompiled, mixOf, mixWords, pipes, shareWords, timeWords } from '../words/machine';
 import { head, missing } from '../words/page';
-import { number } from '../words/quantities';
+import { number, short, whole } from '../words/quantities';
 
 export const TAB: Tab = {
   id: 'machine',
@@ -29,7 +29,7 @@ export const TAB: Tab = {
     }
     const place = h('div', { class: 'jp-Cute-columns' });
     const draw = (other: CuteRecord | null): void => {
-      place.replaceChildren(...record.targets.slice(0, 16).map(report => targetColumn(t, report, record.targets, same(other, report))));
+      place.replaceChildren(...record.targets.slice(0, 16).map(report => targetColumn(t, report, record.targets, same(other, report), other ? sides(t, other, record)[0].replace(/^A · /, '') : '')));
     };
     const choice = otherChoice(record, around, draw);
     if (choice) {
@@ -55,10 +55,10 @@ function same(other: CuteRecord | null, report: TargetReport): TargetReport | nu
   return other?.targets.find(r => r.target === report.target && r.direction === report.direction && isCompiled(r)) ?? null;
 }
 
-function targetColumn(t: Translate, report: TargetReport, all: readonly TargetReport[], before: TargetReport | null): HTMLElement {
+function targetColumn(t: Translate, report: TargetReport, all: readonly TargetReport[], before: TargetReport | null, name: string): HTMLElement {
   const ok = isCompiled(report);
   const state = h('span', { class: ok ? 'jp-Cute-good' : 'jp-Cute-warn' }, ok ? t.__('✔ compiled') : `⊘ ${report.status}`);
-  const body: Child[] = ok ? [facts(t, report, before), pipeBars(t, report, all, before), rank(t, report, before)] : [h('p', {}, ...prose(`⊘ ${report.reason}`))];
+  const body: Child[] = ok ? [facts(t, report, before), pipeBars(t, report, all, before), rank(t, report, before, name)] : [h('p', {}, ...prose(`⊘ ${report.reason}`))];
   const advice = report.advice.slice(0, 50).flatMap(note => [
     h('p', { class: 'jp-Cute-advice' }, ...prose(noteWords(t, note))),
     ...(note.fix.includes('\n') ? [codeBlock(t, note.fix)] : [])
@@ -76,7 +76,7 @@ function change(before: number | undefined, now: number): Child[] {
 
 function facts(t: Translate, report: TargetReport, before: TargetReport | null): HTMLElement {
   const rows = figures(t).map(([name, of]) => h('tr', {}, h('th', { scope: 'row' }, name), h('td', { class: 'jp-Cute-right' }, ...change(before ? of(before) : undefined, of(report)))));
-  const time = h('tr', {}, h('th', { scope: 'row' }, t.__('compile time')), h('td', { class: 'jp-Cute-right' }, timeWords(t, report)));
+  const time = h('tr', {}, h('th', { scope: 'row' }, t.__('compile time')), h('td', { class: 'jp-Cute-right' }, report.cached ? t.__('%1 s at first; now from the cache', short(report.seconds)) : timeWords(t, report)));
   return h('table', { class: 'jp-Cute-table jp-Cute-facts' }, h('tbody', {}, ...rows, time));
 }
 
@@ -94,7 +94,7 @@ function pipeBars(t: Translate, report: TargetReport, all: readonly TargetReport
 }
 
 /** The estimate as a band on a scale that holds the other record's too: bands that overlap are no difference. No band where the error is not known. */
-function rank(t: Translate, report: TargetReport, before: TargetReport | null): HTMLElement | null {
+function rank(t: Translate, report: TargetReport, before: TargetReport | null, name: string): HTMLElement | null {
   if (report.cost === null) {
     return null;
   }
@@ -112,16 +112,21 @@ function rank(t: Translate, report: TargetReport, before: TargetReport | null): 
     other === null || !before
       ? ''
       : apart === null
-        ? t.__('before: %1', costWords(t, before))
+        ? t.__('%1: %2', name, costWords(t, before))
         : apart
-          ? t.__('%1 than before: %2', cost < other ? t.__('cheaper') : t.__('dearer'), costWords(t, before))
-          : t.__('no difference from before: %1', costWords(t, before));
+          ? t.__('%1 than %2: %3', cost < other ? t.__('cheaper') : t.__('dearer'), name, costWords(t, before))
+          : t.__('no difference from %1: %2', name, costWords(t, before));
   return h(
     'div',
     { class: 'jp-Cute-rank' },
     h('p', {}, t.__('estimated cost'), ' ', h('strong', {}, costWords(t, report)), ' ', t.__('cycles a tile')),
-    isCalibrated(report) ? band(cost, 'jp-Cute-bandNow') : null,
-    other === null || !isCalibrated(report) ? null : band(other, 'jp-Cute-bandBefore'),
+    ...(isCalibrated(report)
+      ? [
+          band(cost, 'jp-Cute-bandNow'),
+          other === null ? null : band(other, 'jp-Cute-bandBefore'),
+          h('p', { class: 'jp-Cute-dim jp-Cute-ends' }, h('span', {}, '0'), h('span', {}, t.__('bar: the range')), h('span', {}, whole(top)))
+        ]
+      : [h('p', { class: 'jp-Cute-dim' }, t.__('No bar: its error is not known here.'))]),
     words ? h('p', { class: apart ? (cost < (other ?? 0) ? 'jp-Cute-good' : 'jp-Cute-bad') : 'jp-Cute-dim' }, words) : null
   );
 }

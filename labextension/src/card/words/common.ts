@@ -4,7 +4,7 @@ import type { Translate } from '../../core/i18n';
 import type { CuteRecord, Note, Shape, TargetReport } from '../../core/record';
 import { words } from '../code/tokens';
 import { variable } from './page';
-import { number } from './quantities';
+import { grouped, number } from './quantities';
 
 const FAMILY: Readonly<Record<string, string>> = {
   sm_80: 'Ampere',
@@ -80,6 +80,12 @@ export function cellLines(record: CuteRecord): Map<number, string> {
   return new Map(text.map((line, i) => [record.cell.first_line + i, line]));
 }
 
+/** As the card's head has it: long numbers are grouped, as in its sentences. */
+export function groupedShape(shape: Shape): string {
+  return shapeWords(shape).replace(/\d{5,}/g, grouped);
+}
+
+/** Letter for letter what Python prints. */
 export function shapeWords(shape: Shape): string {
   const heads = shape.Hkv === shape.H ? `H${shape.H}` : `H${shape.H} Hkv${shape.Hkv}`;
   const length = shape.Sq === shape.Skv ? `S${shape.Sq}` : `Sq${shape.Sq} Skv${shape.Skv}`;
