@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, Locator, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "out" / "screenshots"
@@ -99,6 +99,17 @@ class Seen:
     @property
     def of_ours(self) -> list[str]:
         return [error for error in self.errors if "ute" in error]
+
+
+def reach(place: Locator) -> None:
+    """Scrolls there. A notebook draws a cell anew while it settles, and playwright gives up on the one that it has measured."""
+    for last in (False, False, False, True):
+        try:
+            place.scroll_into_view_if_needed()
+            return
+        except Error as error:
+            if last or "not attached" not in str(error):
+                raise
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import THEMES, Seen, Server, open_notebook, picture
+from browser import THEMES, Seen, Server, open_notebook, picture, reach
 
 CELL = """\
 %%cute_attention --H 2 --Sq 4096 --target none --out local
@@ -81,7 +81,7 @@ def test_a_cell_is_run_its_slider_moves_the_mask_and_two_runs_are_compared(serve
     expect(mask).to_contain_text("% of cells kept", timeout=30_000)
     before, words = painted(page), mask.inner_text()
     handle = cell.locator(".widget-slider .noUi-handle").first
-    handle.scroll_into_view_if_needed()
+    reach(handle)
     box = handle.bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

@@ -16,7 +16,7 @@ import pytest
 
 import cute_lab
 from cute_lab.__main__ import execute, records
-from cute_lab.record import MIME
+from cute_lab.record import MIME, SLIDERS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "cute_lab"
@@ -177,7 +177,7 @@ def test_a_saved_notebook_has_outputs_and_no_widgets(path: Path) -> None:
     assert path.stat().st_size < 1_000_000
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert not any("widget-view" in form for cell in shape(notebook) for output in cell for form in output)
-    still = {("display_data", mime, "text/plain") for mime in ("image/png", "text/markdown")}  # sliders that were closed
+    still = {("display_data", SLIDERS, mime, "text/plain") for mime in ("image/png", "text/markdown")}  # sliders that were closed
     still.add(("execute_result", "text/markdown", "text/plain"))  # a suite's table
     assert all(MIME in form or form[0] in ("stream", "error") or form in still for cell in shape(notebook) for form in cell)
     assert all(("image/png" in form or "text/markdown" in form) for cell in shape(notebook) for form in cell if MIME in form)

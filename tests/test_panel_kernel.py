@@ -170,7 +170,7 @@ def test_a_slider_that_python_moved_still_listens_while_a_cell_runs(front: Front
 
 def test_stop_and_pin_arrive_while_a_cell_runs(front: FrontEnd) -> None:
     subshell = front.subshell()
-    button = comm(front, "next(w for w in panel.controls.widgets if getattr(w, 'description', '') == 'Pin')")
+    button = comm(front, "next(w for w in panel.controls.widgets if getattr(w, 'description', '') == 'Pin values')")
     front.run("panel.set(window=128); panel.settled(); panel.pinned.clear()")
     request = front.begin(
         "end = time.time() + 60\nwhile not panel.pinned and time.time() < end: time.sleep(0.01)\nprint(panel.pinned[0].params)"

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import cute_lab
-from browser import FRAMES, PAINTED, ROOT, THEMES, Seen, Server, open_notebook, picture
+from browser import FRAMES, PAINTED, ROOT, THEMES, Seen, Server, open_notebook, picture, reach
 from cute_lab.record import MIME
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -78,7 +78,7 @@ def test_a_saved_notebook_is_whole_without_trust_and_kernel(server: Server, page
     whole = [o["data"][MIME] for o in outputs if "hash" in o["data"][MIME]]
     for i, record in enumerate(whole):
         card = cards(page).nth(i)
-        card.scroll_into_view_if_needed()
+        reach(card)
         expect(card.locator(".jp-Cute-name")).to_have_text(record["name"])
     card = cards(page).first
     for theme in THEMES if path.stem in PICTURED else ("light",):
@@ -91,7 +91,7 @@ def test_a_saved_notebook_is_whole_without_trust_and_kernel(server: Server, page
             assert len(panel.inner_text()) > 40, name
             if path.stem not in PICTURED:
                 continue
-            card.scroll_into_view_if_needed()
+            reach(card)
             page.wait_for_timeout(150)
             picture(page, f"saved-{path.stem}-{theme}-{name.lower().replace(' ', '-')}")
     assert not seen.of_ours
@@ -200,7 +200,7 @@ def test_nothing_of_a_record_is_ever_run_and_damage_is_a_sentence(server: Server
     open_notebook(page, server, "hostile.ipynb")
     for i, (name, sentence) in enumerate(HOSTILE.items()):
         cell = page.locator(".jp-CodeCell").nth(i)
-        cell.scroll_into_view_if_needed()
+        reach(cell)
         card = cell.locator(".jp-Cute-card")
         expect(card).to_be_visible(timeout=20_000)
         if name in WHOLE:

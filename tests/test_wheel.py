@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import ROOT, Seen, Server, open_notebook, picture
+from browser import ROOT, Seen, Server, open_notebook, picture, reach
 
 FRONT_ENDS = ("jupyterlab==4.4.*", "notebook==7.4.*", "ipykernel")
 
@@ -84,7 +84,7 @@ def test_older_front_ends_show_the_saved_quickstart(older: Server, page: Page) -
         expect(card.get_by_role("tabpanel")).to_be_visible()
     card.get_by_role("tab", name="Mask", exact=True).click()
     expect(card.locator(".jp-CuteMask canvas").first).to_be_visible()
-    card.scroll_into_view_if_needed()
+    reach(card)
     page.wait_for_timeout(500)
     picture(page, f"older-{older.app}")
     assert not seen.of_ours
