@@ -171,6 +171,7 @@ def gone(page: Page) -> None:
 
 
 def test_a_notebook_without_runs_is_given_a_variant(server: Server, page: Page) -> None:
+    server.set("cute-lab:plugin", defaultTarget="none")  # what is compiled is another test's
     opened(server, page, "empty", "dark")
     command(page, "cute-lab:open-panel")
     panel = page.locator(".jp-CuteLab-panel")

@@ -1,4 +1,4 @@
-/** Completion on the magic line, as JupyterLab's completer takes it. */
+/** Completion on the magic line, as JupyterLab's completer takes it. @vitest-environment node */
 
 import { expect, test, vi } from 'vitest';
 

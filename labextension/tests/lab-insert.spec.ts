@@ -1,4 +1,4 @@
-/** Inserting a variant: one cell, which has the focus then; and commands that the palette finds. */
+/** Inserting a variant: one cell, which has the focus then; and commands that the palette finds. @vitest-environment node */
 
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { describe, expect, test, vi } from 'vitest';

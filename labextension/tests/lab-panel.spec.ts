@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 
 import { ENGLISH } from '../src/core/i18n';
 import { parse } from '../src/core/record';
@@ -20,7 +20,6 @@ import { lacksGpu, shortWords } from '../src/lab/situation';
 import { check } from '../src/lab/static';
 import { MIME, SLIDERS } from '../src/core/record';
 
-vi.mock('../src/lab/loading', () => ({})); // else all of JupyterLab is loaded
 
 function example(): CuteRecord {
   const found = parse(JSON.parse(readFileSync(resolve(__dirname, '../../tests/records/example.cute.json'), 'utf8')));

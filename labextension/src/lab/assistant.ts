@@ -16,8 +16,7 @@ import type { Completion, Finding, Hover } from './protocol';
 import { ofCell } from './records';
 import type { Settings } from './settings';
 import { check } from './static';
-import { loaderAbove } from './loading';
-import { unloaded } from './unloaded';
+import { loaderAbove, unloaded } from './unloaded';
 
 export interface Known {
   readonly findings: readonly Mistake[];

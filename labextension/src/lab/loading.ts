@@ -1,16 +1,10 @@
 /** Loads cute_lab where a cell needs it. */
 
-import type { Cell } from '@jupyterlab/cells';
 import { NotebookActions } from '@jupyterlab/notebook';
 
-import { LOAD, LOADS } from './magicoptions';
+import { LOAD } from './magicoptions';
 import type { Place } from './places';
-
-/** The cell that loads cute_lab, of those above. */
-export function loaderAbove({ panel, cell }: Place): Cell | undefined {
-  const cells = panel.content.widgets;
-  return cells.slice(0, cells.indexOf(cell)).find(other => other.model.type === 'code' && LOADS.test(other.model.sharedModel.getSource()));
-}
+import { loaderAbove } from './unloaded';
 
 /** Runs the cell that loads cute_lab; where there is none above, it is made first, so that the notebook runs again from its top. */
 export async function loadAbove(place: Place): Promise<void> {
