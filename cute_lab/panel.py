@@ -66,7 +66,7 @@ class Panel:
                 "Run": ("mask, check and timing again", self.refresh),
                 "Stop": ("leave the check and the timing where they are", self.stop),
                 "Compile": (f"for {', '.join(lab.targets)}; no GPU needed", lambda: self._compiler.put(None)),
-                "Pin values": ("keep them in panel.pinned", self.pin),
+                "Pin values": (f"keep them in {lab.name}.panel().pinned", self.pin),
             },
         )
         _open.add(self)

@@ -22,7 +22,7 @@ HEAD_DIMENSIONS = (64, 96, 128, 192, 256)
 SHORTEST, LONGEST, MOST_HEADS = 7, 20, 128  # Sq from 2**7 to 2**20
 NOT_COMPILED = "⚙ No machine code {why} yet: Compile makes it, with no GPU."
 NOT_HERE = "⏱ no GPU here: not timed"
-SAME = "; the machine code above does not change with this parameter"
+SAME = "; the machine code is the same for every value of this parameter"
 NO_TIMER = "⏱ not timed"
 
 

@@ -312,7 +312,7 @@ def test_compile_says_the_cost_which_no_value_changes(panel: Callable[..., Panel
     shown.set(window=256)
     shown.settled()
     assert shown.text["cost"] == "⚙ No machine code at this shape yet: Compile makes it, with no GPU."
-    assert shown.text["time"] == "⏱ no GPU here: not timed; the machine code above does not change with this parameter"
+    assert shown.text["time"] == "⏱ no GPU here: not timed; the machine code is the same for every value of this parameter"
     shown._compiler.put(None)
     assert shown._compiler.idle(120)
     cost = shown.text["cost"]

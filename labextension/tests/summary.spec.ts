@@ -9,7 +9,7 @@ import { lineBlocks, targetBlocks } from '../src/card/words/machine';
 import { code, head, lines } from '../src/card/words/page';
 import type { Block } from '../src/card/words/page';
 import { exact, fixed, general, oneLine, percent, rounded, short } from '../src/card/words/quantities';
-import { maskWords, paramWords, summary } from '../src/card/words/summary';
+import { advised, maskWords, paramWords, summary } from '../src/card/words/summary';
 import { tables, timingBlocks } from '../src/card/words/timings';
 import { ENGLISH as t } from '../src/core/i18n';
 import type { CuteRecord } from '../src/core/record';
@@ -119,4 +119,5 @@ it('machine code that is awaited is said once, and nobody is told to compile', (
   expect(said.filter(line => line.mark === '⚙').map(line => line.text)).toEqual(['It is being compiled.']);
   expect(said.map(line => line.text).join()).not.toContain('.compile(');
   expect(said.at(-1)?.text).toBe('A note.');
+  expect(advised(record).map(one => one.text)).toEqual(['A note.']); // the rest is nothing to change
 });

@@ -8,7 +8,7 @@ import { icon, KEYS } from '../actions';
 import type { IconName } from '../actions';
 import { codeBlock, prose } from '../blocks';
 import type { Said } from '../words/summary';
-import { summary } from '../words/summary';
+import { advised, summary } from '../words/summary';
 
 /** Emoji look different on each machine, and some fonts lack the signs: these are drawn. */
 const MARKS: Readonly<Record<string, readonly [IconName, string]>> = {
@@ -25,7 +25,7 @@ const MARKS: Readonly<Record<string, readonly [IconName, string]>> = {
 
 export function renderSummary(host: HTMLElement, record: CuteRecord, t: Translate, choose: (tab: string) => void, titles: ReadonlyMap<string, string>): Disposable {
   const all = summary(t, record);
-  const split = all.length - (record.notes.length + record.targets.filter(r => r.status === 'compiled').reduce((n, r) => n + r.advice.length, 0));
+  const split = all.length - advised(record).length;
   const list = (some: readonly Said[]): HTMLElement => h('ul', { class: 'jp-Cute-said' }, ...some.slice(0, 200).map(said => sentence(t, said, choose, titles)));
   host.append(list(all.slice(0, split)));
   if (split < all.length) {

@@ -20,15 +20,19 @@ export interface Said {
 }
 
 export function summary(t: Translate, record: CuteRecord): Said[] {
-  const compiled = record.targets.filter(target => target.status === 'compiled');
-  const notes = [...record.notes.filter(note => !awaited(note)), ...compiled.flatMap(target => target.advice)];
   return [
     ...checkLines(t, record.checks, record.name),
     mask(t, record),
     ...targets(t, record),
     ...speeds(t, record.bench),
-    ...notes.map(note => noted(t, note))
+    ...advised(record).map(note => noted(t, note))
   ];
+}
+
+/** What to change: the last lines of the summary. */
+export function advised(record: CuteRecord): Note[] {
+  const compiled = record.targets.filter(target => target.status === 'compiled');
+  return [...record.notes.filter(note => !awaited(note)), ...compiled.flatMap(target => target.advice)];
 }
 
 /** The captured numbers by name; another value is another run of the same cell. */
