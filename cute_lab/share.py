@@ -104,11 +104,6 @@ def copy_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".ipynb") + SUFFIX)
 
 
-def made(notebook: str, private: str) -> str:
-    """For a front end's button: writes what the command line writes; the report as JSON."""
-    return json.dumps(share(notebook, private=private).to_json())
-
-
 def share(
     path: str | Path,
     out: str | Path | None = None,

@@ -57,6 +57,9 @@ def run(line: str, scope: Mapping[str, Any]) -> str:
     return f"{report}\n\n{said}"
 
 
-def checked(notebook: str, private: str) -> str:
-    """The report on a notebook as JSON, fit to be shared or not: a person has asked and reads it, so neither is an error."""
-    return json.dumps(share(Path(notebook), check=True, private=private).to_json())
+def checked(notebook: str, private: str, write: bool = False) -> str:
+    """The report on a notebook as JSON, fit to be shared or not: a person has asked and reads it, so neither is an error.
+
+    `write`: makes the copy too.
+    """
+    return json.dumps(share(Path(notebook), check=not write, private=private).to_json())

@@ -27,7 +27,6 @@ from cute_lab.private import HOMES, Scrubber
 from cute_lab.record import MIME, from_json
 from cute_lab.record import SLIDERS as SLIDERS_LINE
 from cute_lab.share import CONTROLS, share
-from cute_lab.share import made as made_for_a_button
 from cute_lab.viewers import PLAIN, PLOTLY, VIEWERS, WIDGET
 
 ROOT = Path(__file__).parent.parent
@@ -322,7 +321,7 @@ def test_a_report_names_cells_as_people_find_them_and_is_data(tmp_path: Path) ->
     assert not said["ok"] and "save first" not in json.dumps(said)
     assert "cell 1, output 1" in said["seen"] and "share a.ipynb makes these changes in a.shared.ipynb" in said["verdict"]
     before = path.read_bytes()
-    done = json.loads(made_for_a_button(str(path), "path"))
+    done = json.loads(share_magic.checked(str(path), "path", write=True))
     assert done["ok"] and done["written"] and done["copy"] == "a.shared.ipynb"
     assert path.read_bytes() == before and "alice" not in (tmp_path / "a.shared.ipynb").read_text()
     assert json.loads(share_magic.checked(str(tmp_path / "a.shared.ipynb"), "path"))["copy"] == ""  # nothing is left to be changed

@@ -20,7 +20,7 @@ vi.mock('@lumino/widgets', () => ({ Widget: class {} }));
 vi.mock('../src/lab/places', () => ({ isRunning: () => false }));
 vi.mock('../src/lab/kernelwork', () => ({
   say: (_: unknown, code: string) => {
-    const written = code.includes('.made(');
+    const written = code.endsWith(', True))');
     said.push(written ? 'made' : 'checked');
     return Promise.resolve({ ok: true, text: JSON.stringify({ ok: written, verdict: '', sections: [], seen: '', copy: 'a.shared.ipynb', written }) });
   }

@@ -40,6 +40,6 @@ test('the copy that has the changes, or would have them', () => {
 });
 
 test('a file’s name is only a name', () => {
-  expect(sharingCode('a.ipynb', ['path'], true)).toBe('print(__import__("cute_lab.share", fromlist=["made"]).made("a.ipynb", "path"))');
-  expect(sharingCode('a"b\\$x.ipynb', ['path', 'gpu'])).toContain('.checked("a\\"b\\\\$x.ipynb", "path,gpu")');
+  expect(sharingCode('a.ipynb', ['path'], true)).toBe('print(__import__("cute_lab.share_magic", fromlist=["checked"]).checked("a.ipynb", "path", True))');
+  expect(sharingCode('a"b\\$x.ipynb', ['path', 'gpu'])).toContain('.checked("a\\"b\\\\$x.ipynb", "path,gpu", False)');
 });

@@ -24,8 +24,7 @@ export interface Sharing {
 
 /** The notebook lies where its kernel works. It needs no %load_ext, and leaves no name behind. `write`: makes the copy too. */
 export function sharingCode(name: string, fields: readonly string[], write = false): string {
-  const [module, call] = write ? ['share', 'made'] : ['share_magic', 'checked'];
-  return `print(__import__("cute_lab.${module}", fromlist=["${call}"]).${call}(${JSON.stringify(name)}, ${JSON.stringify(fields.join(','))}))`;
+  return `print(__import__("cute_lab.share_magic", fromlist=["checked"]).checked(${JSON.stringify(name)}, ${JSON.stringify(fields.join(','))}, ${write ? 'True' : 'False'}))`;
 }
 
 export function drawSharing(said: Said, name: string, trans: Translate): Sharing {
